@@ -1,0 +1,67 @@
+"""One tool call, from what a tool may do to what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from goalmode.domain.exits import Exit
+from goalmode.domain.work import StatePatch
+
+
+class Effect(StrEnum):
+    """What a tool does. A successful READ or WRITE call is *substantive*; STATE and CONTROL calls are not."""
+
+    READ = "read"
+    WRITE = "write"
+    STATE = "state"
+    CONTROL = "control"
+
+
+SUBSTANTIVE = frozenset({Effect.READ, Effect.WRITE})
+
+
+class CallOutcome(StrEnum):
+    """Every tool call gets exactly one."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    DENIED = "denied"
+    INTERRUPTED = "interrupted"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """What became of one call of one reply.
+
+    Attributes:
+        position: in the reply, from 0.
+        effect: None where the tool is unknown.
+        shown: the result as the model sees it: redacted, cleaned, cut to head and tail.
+        body: the result as stored: redacted, whole up to the store's cap.
+        size: of the whole result in bytes, before any cut.
+        brief: the call's subject in at most 200 characters: a command line, a path.
+        redactions: how many secrets were struck out.
+        patch: a change of the work state that the call asks for.
+        exit: an ending of the wakeup that the call asks for (`wait`).
+    """
+
+    position: int
+    call_id: str
+    tool: str
+    effect: Effect | None
+    outcome: CallOutcome
+    shown: str
+    body: str = ""
+    size: int = 0
+    exit_code: int | None = None
+    milliseconds: int = 0
+    brief: str = ""
+    redactions: int = 0
+    patch: StatePatch | None = None
+    exit: Exit | None = None
+
+    @property
+    def substantive(self) -> bool:
+        return self.outcome is CallOutcome.SUCCESS and self.effect in SUBSTANTIVE
