@@ -128,8 +128,12 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model call: the conversation so far, the tools on offer, the output allowance in tokens."""
+    """One model call: the conversation so far, the tools on offer, the output allowance in tokens.
+
+    `schema` is a JSON schema that the reply's text must obey, where the server can hold the model to it.
+    """
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...]
     max_output: int
+    schema: Mapping[str, object] | None = None

@@ -25,9 +25,11 @@ class Redactor:
 
     Args:
         secrets: exact values; those shorter than six characters are ignored, they would strike out ordinary words.
+        patterns: further regular expressions, each of which matches a whole secret.
     """
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), patterns: Iterable[str] = ()) -> None:
+        self._patterns = (*_PATTERNS, *(re.compile(f"()(?:{pattern})") for pattern in patterns))
         forms = {form for secret in secrets if len(secret) >= 6 for form in _forms(secret)}
         longest_first = sorted(forms, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
@@ -40,7 +42,7 @@ class Redactor:
         total = 0
         if self._known is not None:
             text, total = self._known.subn(MARK, text)
-        for pattern in _PATTERNS:
+        for pattern in self._patterns:
             text, n = pattern.subn(lambda m: m.group(1) + MARK, text)
             total += n
         return text, total

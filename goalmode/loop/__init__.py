@@ -1,0 +1,1 @@
+"""One wakeup: turns until something ends it. `wakeup.py` is the page."""

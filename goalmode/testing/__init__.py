@@ -1,0 +1,44 @@
+"""Public doubles for tests: a scripted model and a strict provider on loopback.
+
+Names are loaded when they are first used, so that `python -m goalmode.testing.stub` starts quickly.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from goalmode.model.scripted import (
+        InvalidRequest,
+        ScriptedModel,
+        UnconsumedModelSteps,
+        UnexpectedModelCall,
+        call,
+        calls,
+        say,
+    )
+    from goalmode.testing import steps
+    from goalmode.testing.stub import Stub
+
+__all__ = [
+    "InvalidRequest",
+    "ScriptedModel",
+    "Stub",
+    "UnconsumedModelSteps",
+    "UnexpectedModelCall",
+    "call",
+    "calls",
+    "say",
+    "steps",
+]
+
+_HOMES = dict.fromkeys(__all__, "goalmode.model.scripted") | {"Stub": "goalmode.testing.stub"}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "steps":
+        return import_module("goalmode.testing.steps")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

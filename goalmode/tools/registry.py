@@ -1,18 +1,29 @@
-"""What a tool is, and the set of tools on offer. The schema of a Python tool comes from its signature."""
+"""What a tool is, the set of tools on offer, and `@tool`, which makes one of a Python function."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import inspect
+import json
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_type_hints, overload
 
 from goalmode.domain.calls import Effect
 from goalmode.domain.exits import Exit
 from goalmode.domain.messages import ToolSpec
 from goalmode.domain.redact import Redactor
 from goalmode.domain.work import StatePatch, WorkState
+from goalmode.errors import BadInput
+from goalmode.tools.schema import schema_of
+from goalmode.tools.thread import in_daemon_thread
+
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+"""What every provider accepts as a tool's name."""
 
 
 class GateHold(Protocol):
@@ -47,7 +58,8 @@ class ToolContext:
         environment: of child processes; it never holds a provider's key.
         idempotency_key: `goal:wakeup:turn:call`, in the children's environment as `GOALMODE_IDEMPOTENCY_KEY`.
         substantive: successful read and write calls of this wakeup so far.
-        progress: called with one line when a tool has something to say while it runs.
+        hold: the gate's lock while a READ or WRITE tool runs; its processes inherit `hold.fd`.
+        now: aware UTC; the time that `wait` counts from.
     """
 
     workspace: Path
@@ -58,11 +70,18 @@ class ToolContext:
     idempotency_key: str = ""
     substantive: int = 0
     redact: Redactor = field(default_factory=Redactor)
+    hold: GateHold | None = None
+    now: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool returned. `ok=False` is a failed call, told to the model; it never ends the wakeup by itself."""
+    """What a tool returned. `ok=False` is a failed call, told to the model; it never ends the wakeup by itself.
+
+    Attributes:
+        size: bytes of the whole result where `text` is already cut; None where `text` is whole.
+        redactions: secrets struck out already, before such a cut.
+    """
 
     text: str
     ok: bool = True
@@ -70,6 +89,7 @@ class ToolOutput:
     patch: StatePatch | None = None
     exit: Exit | None = None
     size: int | None = None
+    redactions: int = 0
 
 
 Run = Callable[[ToolContext, dict[str, Any]], Awaitable[ToolOutput]]
@@ -96,3 +116,130 @@ class Tool:
     @property
     def name(self) -> str:
         return self.spec.name
+
+
+class Registry:
+    """The tools on offer, in the order they were given.
+
+    Raises:
+        BadInput: two tools share a name, or a name is not one that every provider accepts.
+    """
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            if not _NAME.fullmatch(tool.name):
+                raise BadInput("tool name", tool.name, f"must match {_NAME.pattern}")
+            if tool.name in self._tools:
+                raise BadInput("tool name", tool.name, "another tool has this name")
+            self._tools[tool.name] = tool
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
+
+    def lookup(self, name: str) -> Tool | None:
+        return self._tools.get(name)
+
+    def specs(self, effects: frozenset[Effect] | None = None) -> tuple[ToolSpec, ...]:
+        """What a model is told, of the tools with these effects; None: of all."""
+        return tuple(tool.spec for tool in self if effects is None or tool.effect in effects)
+
+    def only(self, names: Collection[str]) -> Registry:
+        """The tools called so, in this registry's order.
+
+        Raises:
+            BadInput: there is no tool of that name.
+        """
+        for name in names:
+            if name not in self._tools:
+                raise BadInput("tools", name, f"the tools are: {', '.join(self._tools)}")
+        return Registry(tool for tool in self if tool.name in names)
+
+    def with_(self, tool: Tool) -> Registry:
+        return Registry([*self, tool])
+
+
+EffectWord = Literal["read", "write", "state", "control"]
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    *, effect: EffectWord = "write", timeout_seconds: float = 120.0, brief: str | None = None
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    effect: EffectWord = "write",
+    timeout_seconds: float = 120.0,
+    brief: str | None = None,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of a function: `@tool`, or `@tool(effect="read")`. The name then stands for the `Tool`.
+
+    The function's name is the tool's, its docstring the description, its annotations the schema. A first parameter
+    annotated `ToolContext` is filled by the host. It may return a str, a `ToolOutput`, bytes, or any JSON value.
+    A plain function runs in a thread of its own; one that outlives its time limit is left to itself, since Python
+    cannot end a thread.
+
+    Args:
+        effect: what it does; when in doubt leave `write`, which is never run beside another call.
+        timeout_seconds: after which the call is answered with an error.
+        brief: the argument that names a call's subject; by default the first.
+
+    Raises:
+        BadInput: the name or the signature cannot be told to a model.
+    """
+
+    def make(function: Callable[..., Any]) -> Tool:
+        parameters = schema_of(function, ToolContext)
+        shown = brief if brief is not None else next(iter(parameters["properties"]), "")
+        spec = ToolSpec(function.__name__, inspect.getdoc(function) or "", parameters)
+        made = Tool(spec, Effect(effect), _runner(function), partial(_subject, shown), timeout_seconds)
+        Registry([made])
+        return made
+
+    return make if function is None else make(function)
+
+
+def _subject(name: str, arguments: Mapping[str, Any]) -> str:
+    value = arguments.get(name, "")
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _runner(function: Callable[..., Any]) -> Run:
+    first = next(iter(inspect.signature(function).parameters), None)
+    takes_context = first is not None and get_type_hints(function).get(first) is ToolContext
+
+    async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
+        call = partial(function, *((context,) if takes_context else ()), **arguments)
+        returned = await call() if inspect.iscoroutinefunction(function) else await in_daemon_thread(call)
+        return _output(returned)
+
+    return run
+
+
+def _output(returned: object) -> ToolOutput:
+    match returned:
+        case ToolOutput():
+            return returned
+        case str():
+            return ToolOutput(returned)
+        case bytes():
+            return ToolOutput(returned.decode("utf-8", "replace"), size=len(returned))
+        case None:
+            return ToolOutput("(no result)")
+        case _:
+            return ToolOutput(json.dumps(returned, ensure_ascii=False))

@@ -1,0 +1,1 @@
+"""Guards count, tell, then give up with a name."""

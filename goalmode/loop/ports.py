@@ -1,0 +1,126 @@
+"""What a wakeup needs from outside: the loop sees protocols and values, never a concrete store or provider."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from goalmode.domain.budget import LimitHit
+from goalmode.domain.calls import CallRecord
+from goalmode.domain.clock import Clock
+from goalmode.domain.exits import Exit
+from goalmode.domain.goal import Control, Goal
+from goalmode.domain.messages import Message, Reply, Usage
+from goalmode.domain.profile import ModelProfile
+from goalmode.domain.redact import Redactor
+from goalmode.domain.snapshot import Action
+from goalmode.domain.work import WorkState
+from goalmode.model.port import Model
+from goalmode.settle.case import Case, Judgement
+from goalmode.state.journal import PlannedCall, TurnOutcome
+from goalmode.state.tables import Purpose
+from goalmode.state.wakeups import CheckResult
+from goalmode.tools.registry import EffectGate, Registry
+
+
+class Wakeup(Protocol):
+    """The wakeup that is run. Implemented by `goalmode.orchestrator.wake.Wake`; every method is one transaction.
+
+    Every method but `boundary` raises Fenced once another owner has the goal.
+    """
+
+    goal: Goal
+    seq: int
+    messages: tuple[Message, ...]
+    context_tokens: int
+    work: WorkState
+    actions: list[Action]
+    over: LimitHit | None
+    """The limit that was reached before this wakeup began: no call may be made."""
+    gate: EffectGate
+    lost: bool
+
+    def boundary(self) -> Control:
+        """Read what the user did meanwhile; `goal` is as of now afterwards."""
+        ...
+
+    def control(self) -> Control:
+        """What the user asks for, for the watcher: nothing else is read or kept."""
+        ...
+
+    def reserve(self, usage: Usage, *, wrap_up: bool = False) -> bool:
+        """Reserve a call's cost; False if it is a wrap-up and this limit's was made already."""
+        ...
+
+    def intent(
+        self,
+        reply: Reply,
+        purpose: Purpose,
+        calls: Sequence[PlannedCall],
+        *,
+        counts: bool,
+        started_at: datetime,
+    ) -> None: ...
+
+    def failed_call(self, usage: Usage, purpose: Purpose, detail: str, *, started_at: datetime) -> None: ...
+
+    def record(self, record: CallRecord) -> None: ...
+
+    def outcome(self, outcome: TurnOutcome) -> None: ...
+
+    def met_obstacle(self, obstacle: str) -> int:
+        """Note an obstacle; returns in how many wakeups it was met, this one included."""
+        ...
+
+    def close(self, exit: Exit, checks: Sequence[CheckResult] = ()) -> Exit:
+        """End it. Returns the ending as stored: a user's stop that arrived meanwhile beats all but success.
+
+        Raises:
+            ClaimSuperseded: success was checked at another revision of the contract than the goal now has.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that has been committed, for progress displays and `--json`."""
+
+    kind: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+Sink = Callable[[Event], None]
+
+
+Judge = Callable[[Case], Awaitable[Judgement]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Everything a wakeup runs with.
+
+    Attributes:
+        prompt: renders a template of the goal's language: `prompt("recovery", **values)`.
+        edited: the prompt that tells of a user's edit.
+        count_message: tokens of one message.
+        environment: of the tools' child processes.
+        stop: an ending asked for by a signal handler, or None; read once a second or more often.
+        judge: checks a claim of success against the contract.
+    """
+
+    model: Model
+    profile: ModelProfile
+    registry: Registry
+    clock: Clock
+    prompt: Callable[..., str]
+    edited: Callable[[Goal], str]
+    count_message: Callable[[Message], int]
+    workspace: Path
+    judge: Judge
+    environment: Mapping[str, str] = field(default_factory=dict)
+    redact: Redactor = field(default_factory=Redactor)
+    sink: Sink = lambda event: None
+    stop: Callable[[], Exit | None] = lambda: None

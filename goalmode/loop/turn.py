@@ -1,0 +1,214 @@
+"""One model call of a wakeup: what it is for, whether it is affordable, the call itself, and its intent commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from anyio import to_thread
+
+from goalmode.domain import budget
+from goalmode.domain.budget import MIN_OUTPUT, Affordable, Verdict
+from goalmode.domain.calls import Effect
+from goalmode.domain.exits import Exit, ExitReason
+from goalmode.domain.messages import NO_USAGE, Message, Reply, Request, Usage, User
+from goalmode.domain.signals import exit_for_error
+from goalmode.errors import ModelError, Stopped
+from goalmode.loop.history import History
+from goalmode.loop.ports import Event, Ports, Wakeup
+from goalmode.loop.stop import asked_to_stop, exhausted
+from goalmode.state.journal import PlannedCall
+from goalmode.state.tables import Purpose
+
+SAVING = frozenset({Effect.STATE, Effect.CONTROL})
+"""What a wrap-up or a handoff may do: save state, or claim."""
+
+ALL = frozenset(Effect)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A model call about to be made. `last` is the ending that follows it, whatever it says."""
+
+    purpose: Purpose
+    max_output: int
+    allowed: frozenset[Effect] = ALL
+    last: Exit | None = None
+
+    @property
+    def counts(self) -> bool:
+        return self.purpose is not Purpose.HANDOFF
+
+
+@dataclass
+class Run:
+    """The one mutable thing of a wakeup: its conversation and its counts."""
+
+    wake: Wakeup
+    ports: Ports
+    history: History = field(default_factory=History)
+    recovering: bool = False
+    handed_off: bool = False
+    seq: int = 0
+    messages: list[Message] = field(init=False)
+    tokens: int = field(init=False)
+    revision: int = field(init=False)
+    usage: Usage = NO_USAGE
+
+    def __post_init__(self) -> None:
+        self.messages = list(self.wake.messages)
+        self.tokens = self.wake.context_tokens
+        self.revision = self.wake.goal.revision
+
+    def say(self, *messages: Message) -> None:
+        """Append to the conversation. It only ever grows at its end."""
+        self.messages += messages
+        self.tokens += sum(self.ports.count_message(message) for message in messages)
+
+    def prompt(self, name: str, **values: Any) -> User:
+        return User(self.ports.prompt(name, **values))
+
+    def emit(self, kind: str, **data: Any) -> None:
+        self.ports.sink(Event(kind, {"goal": self.wake.goal.uid, "wakeup": self.wake.seq, **data}))
+
+    @property
+    def reserve(self) -> Usage:
+        """What the next call may cost."""
+        return Usage(input=self.tokens, output=self.ports.profile.max_output)
+
+
+async def next_call(run: Run) -> Call:
+    """What the next model call is for.
+
+    Raises:
+        Stopped: there is none: the user, the budget, the turn quota or the model's window says so, in that order.
+    """
+    control = await to_thread.run_sync(run.wake.boundary)
+    stop = run.ports.stop() or asked_to_stop(control)
+    if stop is not None:
+        raise Stopped(stop)
+    goal = run.wake.goal
+    if goal.revision != run.revision:
+        run.revision = goal.revision
+        run.say(User(run.ports.edited(goal)))
+
+    verdict = _verdict(run)
+    if verdict.affordable is not Affordable.WORK:
+        return await _wrap_up(run, verdict)
+    if run.history.turn >= goal.settings.max_turns:
+        return await _handoff(run, verdict)
+    purpose = Purpose.RECOVERY if run.recovering else Purpose.WORK
+    return Call(purpose, _fitting(run, verdict.max_output))
+
+
+async def ask(run: Run, call: Call) -> Reply:
+    """Make the call and commit what came of it, before any of its tools runs.
+
+    Raises:
+        Stopped: the provider failed for good.
+    """
+    started = run.ports.clock.now()
+    tools = run.ports.registry.specs(call.allowed)
+    run.seq += 1
+    turn = run.history.turn + int(call.counts)
+    run.emit("asking", purpose=call.purpose.value, turn=turn, max_turns=run.wake.goal.settings.max_turns)
+    try:
+        reply = await run.ports.model.complete(Request(tuple(run.messages), tools, call.max_output))
+    except ModelError as error:
+        if error.usage is not None:
+            charge = partial(run.wake.failed_call, error.usage, call.purpose, str(error), started_at=started)
+            await to_thread.run_sync(charge)
+        raise Stopped(_failure(error, call.last)) from None
+    await _commit_intent(run, call, reply, started)
+    run.history = replace(run.history, turn=turn)
+    run.usage = reply.usage
+    run.recovering = False
+    run.emit(
+        "reply",
+        purpose=call.purpose.value,
+        turn=turn,
+        stop_reason=reply.stop.value,
+        stop_raw=reply.stop_raw,
+        tokens=reply.usage.tokens,
+        calls=[c.name for c in reply.calls],
+        spent_tokens=run.wake.goal.spent.tokens,
+    )
+    return reply
+
+
+async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) -> None:
+    planned = []
+    for one in reply.calls:
+        tool = run.ports.registry.lookup(one.name)
+        planned.append(PlannedCall(one, tool.effect if tool else None))
+    await to_thread.run_sync(
+        lambda: run.wake.intent(reply, call.purpose, planned, counts=call.counts, started_at=started)
+    )
+    if reply.text or reply.calls:
+        run.say(reply.message())
+
+
+def _verdict(run: Run) -> Verdict:
+    goal, history = run.wake.goal, run.history
+    if run.wake.over is not None:
+        return Verdict(Affordable.NOTHING, 0, run.wake.over)
+    last_wakeup = goal.limits.wakeups is not None and goal.spent.wakeups >= goal.limits.wakeups
+    return budget.next_call(
+        goal.limits,
+        goal.spent,
+        run.ports.clock.now(),
+        created_at=goal.created_at,
+        input_tokens=run.tokens,
+        cached_tokens=run.usage.cached,
+        max_output=run.ports.profile.max_output,
+        last_wakeup_turns_left=goal.settings.max_turns - history.turn if last_wakeup else None,
+    )
+
+
+async def _wrap_up(run: Run, verdict: Verdict) -> Call:
+    """The one last call that a spent budget leaves, if it leaves one. Its latch is committed before it is sent."""
+    assert verdict.hit is not None
+    goal = run.wake.goal
+    wrapped = goal.wrapped_limits_revision >= goal.limits_revision
+    if verdict.affordable is Affordable.NOTHING or wrapped:
+        raise Stopped(exhausted(verdict.hit, wrap_up="done" if wrapped else "skipped"))
+    run.say(run.prompt("wrap_up", kind=verdict.hit.kind, limit=verdict.hit.limit, used=verdict.hit.used))
+    allowance = _fitting(run, verdict.max_output)
+    reserve = Usage(input=run.tokens, output=allowance)
+    if not await to_thread.run_sync(lambda: run.wake.reserve(reserve, wrap_up=True)):
+        raise Stopped(exhausted(verdict.hit, wrap_up="done"))
+    return Call(Purpose.WRAP_UP, allowance, SAVING, last=exhausted(verdict.hit, wrap_up="done"))
+
+
+async def _handoff(run: Run, verdict: Verdict) -> Call:
+    """At the end of the turn quota: one request outside it, if work would be lost."""
+    quota = run.wake.goal.settings.max_turns
+    facts = {"limit": "max_turns", "value": quota, "used": run.history.turn}
+    last = Exit(
+        ExitReason.MAX_TURNS_EXCEEDED, f"turn quota of the wakeup {quota}, used {run.history.turn}", facts
+    )
+    if run.handed_off or not run.history.unsaved:
+        raise Stopped(last)
+    run.handed_off = True
+    run.say(run.prompt("handoff", max_turns=quota))
+    return Call(Purpose.HANDOFF, _fitting(run, verdict.max_output), SAVING, last=last)
+
+
+def _fitting(run: Run, allowance: int) -> int:
+    """The output allowance that still fits the model's window."""
+    room = run.ports.profile.window - run.tokens
+    if room < MIN_OUTPUT:
+        facts = {"limit": "window", "value": run.ports.profile.window, "used": run.tokens}
+        detail = f"the conversation has {run.tokens} tokens, the model's window is {run.ports.profile.window}"
+        raise Stopped(Exit(ExitReason.CONTEXT_OVERFLOW, detail, facts))
+    return min(allowance, room)
+
+
+def _failure(error: ModelError, last: Exit | None) -> Exit:
+    """A failed call's ending. A failed wrap-up or handoff leaves the ending that it was to precede."""
+    if last is not None:
+        return replace(last, facts={**last.facts, "last_call": str(error)})
+    facts = {"kind": error.kind.value, "http_status": error.status, "type": error.raw_type}
+    return Exit(exit_for_error(error.kind), str(error), facts, wake_at=error.reset_at)

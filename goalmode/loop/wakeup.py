@@ -1,0 +1,120 @@
+"""THE PAGE: one wakeup, from its rebuilt context to its explicit, stored ending."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import assert_never
+
+import anyio
+from anyio import to_thread
+
+from goalmode.domain.calls import Effect
+from goalmode.domain.exits import Exit, ExitReason
+from goalmode.domain.messages import NO_USAGE, ToolResult
+from goalmode.domain.steps import Claim, Close, Nudge, Resend, RunTools
+from goalmode.errors import Fenced, Stopped, StoreError
+from goalmode.loop.act import Done, answer, ending, put_claim, refuse, run_calls
+from goalmode.loop.decide import decide
+from goalmode.loop.ports import Ports, Wakeup
+from goalmode.loop.stop import under_watch
+from goalmode.loop.turn import Run, ask, next_call
+from goalmode.state.journal import TurnOutcome
+from goalmode.state.wakeups import CheckResult, ClaimSuperseded
+
+
+async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
+    """Take turns until something ends the wakeup, and store how it ended.
+
+    Returns the ending as stored. If another owner took the goal over, nothing is stored and INTERRUPTED is returned.
+
+    Raises:
+        StoreError: the store cannot be written; nothing is closed, and the next claim finds the wakeup INTERRUPTED.
+        The event loop's cancellation, after the wakeup has been closed as USER_ABORTED.
+    """
+    run = Run(wake, ports)
+    run.emit("wakeup_started", context_tokens=wake.context_tokens, max_turns=wake.goal.settings.max_turns)
+    try:
+        return await under_watch(lambda: _take_turns(run), wake, ports)
+    except Stopped as stopped:
+        return await _close(run, stopped.exit)
+    except Fenced:
+        return Exit(ExitReason.INTERRUPTED, "another process has taken the goal over", {"fenced": True})
+    except StoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, it ends the wakeup for a stored reason
+        return await _close(run, _engine_error(error))
+    except anyio.get_cancelled_exc_class():
+        with anyio.CancelScope(shield=True):
+            await _close(run, Exit(ExitReason.USER_ABORTED, "the run was cancelled", {"control": "pause"}))
+        raise
+
+
+async def _take_turns(run: Run) -> Exit:
+    while True:
+        call = await next_call(run)
+        reply = await ask(run, call)
+        run.history = run.history.replied(reply.stop)
+        match decide(reply, run.history, run.wake.goal.settings, call.last):
+            case RunTools(calls):
+                done = await run_calls(run, call, calls)
+            case Claim() as claim:
+                done = await put_claim(run, call, claim)
+            case Nudge() as nudge:
+                done = answer(run, nudge)
+            case Resend():
+                done = Done(run.wake.work)
+                run.history = replace(run.history, pauses=run.history.pauses + 1)
+            case Close(exit, refused):
+                done = refuse(run, refused, "not executed: the wakeup ended with this reply")
+                done.exit = exit
+            case step:
+                assert_never(step)
+        run.history = run.history.ran(done.records)
+        end = ending(run, call, done)
+        await _commit(run, done, last=end is not None)
+        if end is None:
+            continue
+        try:
+            return await _close(run, end, done.checks)
+        except ClaimSuperseded:
+            continue  # The edit is said at the next turn's boundary.
+
+
+async def _commit(run: Run, done: Done, *, last: bool) -> None:
+    run.say(*done.messages)
+    recoveries = int(run.recovering)
+    outcome = TurnOutcome(
+        records=done.unstored,
+        messages=done.messages,
+        work=done.work,
+        before=run.wake.work,
+        checks=done.checks,
+        reserve=NO_USAGE if last else run.reserve,
+        counters={"recoveries": recoveries, "rejections": done.rejected},
+        durable=any(record.effect is Effect.WRITE for record in done.records),
+    )
+    await to_thread.run_sync(run.wake.outcome, outcome)
+    run.emit("turn", turn=run.history.turn, results=sum(isinstance(m, ToolResult) for m in done.messages))
+
+
+async def _close(run: Run, exit: Exit, checks: Sequence[CheckResult] = ()) -> Exit:
+    """End the wakeup in the store, then tell; the closing event is always the last."""
+    with anyio.CancelScope(shield=True):
+        stored = await to_thread.run_sync(run.wake.close, exit, tuple(checks))
+    run.emit(
+        "wakeup_closed",
+        exit_reason=stored.reason.value,
+        detail=stored.detail,
+        facts=dict(stored.facts),
+        turns=run.history.turn,
+    )
+    return stored
+
+
+def _engine_error(error: Exception) -> Exit:
+    """Our own failure, with its traceback and without the values of its variables."""
+    trace = "".join(traceback.format_exception(error))[-8000:]
+    facts = {"error": type(error).__name__, "traceback": trace}
+    return Exit(ExitReason.ENGINE_ERROR, f"{type(error).__name__}: {error}"[:500], facts)

@@ -1,0 +1,151 @@
+"""Asking again when a provider stumbles, within one turn.
+
+stamina counts the attempts, tells its hooks and honours its test switches. The waiting is ours: stamina can only sleep
+in real time, while every wait here goes through the clock that is passed in, and is at least what the provider asked.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import stamina
+
+from goalmode.domain.clock import Clock
+from goalmode.domain.messages import Reply, Request, Usage
+from goalmode.domain.signals import TRANSIENT, ErrorKind, StopReason
+from goalmode.errors import ModelError
+from goalmode.model.port import Model
+
+ATTEMPTS = 5
+FIRST_WAIT = 1.0
+LONGEST_WAIT = 60.0
+LONGEST_ASKED_WAIT = 300.0
+"""Seconds. A provider that asks for more is asked again by a later wakeup, not by this turn."""
+
+HOPELESS = frozenset(
+    {
+        ErrorKind.QUOTA,
+        ErrorKind.AUTH,
+        ErrorKind.PERMISSION,
+        ErrorKind.POLICY,
+        ErrorKind.CONTEXT_OVERFLOW,
+        ErrorKind.REQUEST_TOO_LARGE,
+        ErrorKind.PROTOCOL,
+        ErrorKind.SIGNATURE,
+    }
+)
+"""The same request cannot do better, whatever the server's `x-should-retry` says."""
+
+_FAILED_STOPS = frozenset({StopReason.PROVIDER_ERROR, StopReason.CANCELLED, StopReason.MISSING})
+
+OnRetry = Callable[[ModelError, float, int], None]
+"""Called before each wait with the error, the seconds to wait and the number of the attempt that failed, from 1."""
+
+# Without a handler Python prints a library's warnings on stderr. Handlers of the program's own still get them.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
+
+
+class _FailedReply(ModelError):
+    """A reply whose ending is a failure of the provider: worth the same second attempt as an error."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        said = f"the reply ended with {reply.stop_raw or reply.stop.value}"
+        super().__init__(ErrorKind.SERVER, said, status=reply.http_status, usage=reply.usage)
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """What one call has been through so far."""
+
+    rng: random.Random
+    failed: int = 0
+    last: ModelError | None = None
+    wait: float = 0.0
+    usage: Usage | None = None
+
+    def add(self, error: ModelError) -> None:
+        self.last = error
+        self.failed += 1
+        if error.usage is not None:
+            self.usage = error.usage if self.usage is None else self.usage + error.usage
+
+    def again(self, error: Exception) -> bool:
+        """Whether the call is worth another attempt; sets the wait before it."""
+        if not isinstance(error, ModelError) or not worth_retrying(error):
+            return False
+        asked = error.retry_after or 0.0
+        if asked > LONGEST_ASKED_WAIT:
+            return False
+        ceiling = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (self.failed - 1))
+        self.wait = max(asked, self.rng.uniform(0.0, ceiling))
+        return True
+
+
+class Retrying:
+    """A model that is asked again, up to `attempts` times in all, while its errors are transient.
+
+    What cut attempts cost is in the final reply's usage, or in the final error's. A reply that ended in a failure of
+    the provider is asked for again too, and returned as it is when the attempts are spent.
+    """
+
+    def __init__(
+        self,
+        inner: Model,
+        clock: Clock,
+        *,
+        attempts: int = ATTEMPTS,
+        on_retry: OnRetry | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._inner, self._clock, self._attempts = inner, clock, attempts
+        self._on_retry, self._rng = on_retry, rng or random.Random()
+
+    async def complete(self, request: Request) -> Reply:
+        """See `goalmode.model.port.Model`."""
+        so_far = _Attempts(self._rng)
+        try:
+            return await self._attempt_all(request, so_far)
+        except _FailedReply as failed:
+            return replace(failed.reply, usage=so_far.usage or failed.reply.usage)
+        except ModelError as error:
+            error.usage = so_far.usage
+            if error.reset_at is None and error.retry_after:
+                error.reset_at = self._clock.now() + timedelta(seconds=error.retry_after)
+            raise
+
+    async def _attempt_all(self, request: Request, so_far: _Attempts) -> Reply:
+        async for attempt in stamina.retry_context(
+            on=so_far.again, attempts=self._attempts, timeout=None, wait_initial=0.0, wait_jitter=0.0
+        ):
+            with attempt:
+                if so_far.last is not None:
+                    await self._pause(so_far.last, so_far)
+                try:
+                    return await self._attempt(request, so_far.usage)
+                except ModelError as error:
+                    so_far.add(error)
+                    raise
+        raise AssertionError("stamina ends with a result or an error")
+
+    async def _attempt(self, request: Request, usage: Usage | None) -> Reply:
+        reply = await self._inner.complete(request)
+        if reply.stop in _FAILED_STOPS:
+            raise _FailedReply(reply)
+        return reply if usage is None else replace(reply, usage=usage + reply.usage)
+
+    async def _pause(self, error: ModelError, so_far: _Attempts) -> None:
+        if self._on_retry is not None:
+            self._on_retry(error, so_far.wait, so_far.failed)
+        await self._clock.sleep(so_far.wait)
+
+
+def worth_retrying(error: ModelError) -> bool:
+    """Whether the same request may succeed a little later."""
+    if error.should_retry is None or error.kind in HOPELESS:
+        return error.kind in TRANSIENT
+    return error.should_retry

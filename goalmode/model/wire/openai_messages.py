@@ -1,0 +1,104 @@
+"""A request as the body of an OpenAI chat completion. Pure.
+
+What the format refuses is never sent, whatever the conversation holds: an assistant message with neither text nor
+calls is left out, two user messages in a row become one, names and arguments are made valid. Nothing is invented.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, assert_never
+
+from goalmode.domain.messages import Assistant, Message, Request, System, ToolCall, ToolResult, ToolSpec, User
+from goalmode.domain.profile import ModelProfile
+from goalmode.model import strict_json
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+MAX_NAME = 64
+
+
+def body(request: Request, profile: ModelProfile) -> bytes:
+    """The request's bytes. What grows or varies comes last, so that a server's prefix cache holds from turn to turn."""
+    fields: dict[str, Any] = {
+        "model": profile.name,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if profile.temperature is not None:
+        fields["temperature"] = profile.temperature
+    if request.tools:
+        fields["tools"] = tools(request.tools)
+    fields["messages"] = messages(request.messages)
+    if request.schema is not None:
+        fields["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "reply", "schema": request.schema},
+        }
+    fields[_allowance_field(profile.base_url)] = request.max_output
+    return strict_json.dumps(fields).encode()
+
+
+def tools(specs: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "function",
+            "function": {"name": s.name, "description": s.description, "parameters": s.parameters},
+        }
+        for s in specs
+    ]
+
+
+def messages(conversation: Iterable[Message]) -> list[dict[str, Any]]:
+    """The conversation as the format's messages."""
+    sent: list[dict[str, Any]] = []
+    for message in conversation:
+        match message:
+            case System():
+                sent.append({"role": "system", "content": message.text})
+            case User():
+                _add_user(sent, message.text)
+            case Assistant():
+                if message.calls or message.text.strip():
+                    sent.append(_assistant(message))
+            case ToolResult():
+                sent.append({"role": "tool", "tool_call_id": message.call_id, "content": message.text})
+            case _:
+                assert_never(message)
+    return sent
+
+
+def _add_user(sent: list[dict[str, Any]], text: str) -> None:
+    if not text.strip():
+        return
+    if sent and sent[-1]["role"] == "user":
+        sent[-1]["content"] += f"\n\n{text}"
+    else:
+        sent.append({"role": "user", "content": text})
+
+
+def _assistant(message: Assistant) -> dict[str, Any]:
+    sent: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+    if message.calls:
+        sent["tool_calls"] = [_call(call) for call in message.calls]
+    return sent
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    # Several servers parse old arguments again and refuse the whole conversation; the result says what was wrong.
+    arguments = strict_json.json_object(call.arguments) or "{}"
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": _name(call.name), "arguments": arguments},
+    }
+
+
+def _name(name: str) -> str:
+    return _NOT_IN_A_NAME.sub("_", name)[:MAX_NAME] or "unnamed"
+
+
+def _allowance_field(base_url: str) -> str:
+    """OpenAI's newer models refuse `max_tokens`; many compatible servers know nothing else."""
+    theirs = "api.openai.com" in base_url or ".openai.azure.com" in base_url
+    return "max_completion_tokens" if theirs else "max_tokens"

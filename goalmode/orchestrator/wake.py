@@ -1,0 +1,338 @@
+"""The only ways into and out of a wakeup, for our own loop and for any other driver. Synchronous."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from goalmode.domain import budget
+from goalmode.domain.budget import LimitHit
+from goalmode.domain.calls import CallRecord
+from goalmode.domain.exits import Exit, GoalStatus, SkipReason
+from goalmode.domain.goal import Control, Goal
+from goalmode.domain.messages import Message, Reply, Usage
+from goalmode.domain.profile import ModelProfile
+from goalmode.domain.snapshot import Action, Observed, Snapshot
+from goalmode.domain.steps import Close, Nudge
+from goalmode.loop.guards.early_no_tool import no_tool
+from goalmode.loop.history import History
+from goalmode.orchestrator.after import Standing, after
+from goalmode.orchestrator.heartbeat import Heartbeat, heartbeat_of
+from goalmode.orchestrator.progress import REMEMBERED, Progress, result_key
+from goalmode.orchestrator.recover import recover
+from goalmode.state import goals, journal, locks, snapshot, wakeups
+from goalmode.state.journal import OpenTurn, PlannedCall, TurnOutcome
+from goalmode.state.store import Store
+from goalmode.state.tables import Purpose
+from goalmode.state.wakeups import CheckResult, Claimed, StoredContext
+from goalmode.tools.registry import EffectGate
+
+_STATUS_SKIPS = {
+    GoalStatus.WAITING_USER: SkipReason.WAITING,
+    GoalStatus.PAUSED: SkipReason.PAUSED,
+    GoalStatus.BLOCKED: SkipReason.BLOCKED,
+    GoalStatus.EXHAUSTED: SkipReason.EXHAUSTED,
+    GoalStatus.DONE: SkipReason.DONE,
+    GoalStatus.ABORTED: SkipReason.ABORTED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Why the goal was not woken just now. Nothing is stored of it."""
+
+    reason: SkipReason
+    detail: str
+    due_at: datetime | None = None
+
+
+class RenderedContext(Protocol):
+    """A rendered context, as `goalmode.context.rebuild` returns it."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]: ...
+    @property
+    def tokens(self) -> int: ...
+    def stored(self) -> StoredContext: ...
+
+
+class Renderer(Protocol):
+    """Looks at the deliverables and renders a snapshot. Pure but for reading the workspace."""
+
+    @property
+    def profile(self) -> ModelProfile: ...
+    def observe(self, goal: Goal) -> tuple[Observed, ...]: ...
+    def render(self, snapshot: Snapshot) -> RenderedContext: ...
+
+
+class Wake:
+    """A claimed wakeup. Every write carries its fence; once another owner has the goal, every write raises Fenced."""
+
+    def __init__(
+        self,
+        store: Store,
+        heartbeat: Heartbeat,
+        renderer: Renderer,
+        claimed: Claimed,
+        seen: Snapshot,
+        context: RenderedContext,
+        over: LimitHit | None,
+    ) -> None:
+        self.renderer = renderer
+        self.clock = store.clock
+        self.goal = seen.goal
+        self.seq = claimed.seq
+        self.messages = context.messages
+        self.context_tokens = context.tokens
+        self.work = seen.work
+        self.actions: list[Action] = list(seen.actions)
+        self.over = over
+        self.lost = False
+        self.progress = Progress(_recent_results(store, seen.goal.id), store.clean)
+        self.gate: EffectGate = locks.LockGate(
+            store.lock_file(claimed.goal, claimed.fence),
+            claimed.fence,
+            lambda: wakeups.current_fence(store, claimed.goal),
+        )
+        self._store, self._heartbeat, self._claimed = store, heartbeat, claimed
+        self._turn: OpenTurn | None = None
+        self._turn_seq = 0
+        self._turns = 0
+        self._mark = store.clock.monotonic()
+        heartbeat.hold(claimed, self._on_lost)
+
+    def boundary(self) -> Control:
+        """Read what the user did meanwhile; `goal` is as of now afterwards, running time included."""
+        goal = goals.get(self._store, self._claimed.goal)
+        running = self._store.clock.monotonic() - self._mark
+        spent = replace(goal.spent, active_seconds=goal.spent.active_seconds + running)
+        self.goal = replace(goal, spent=spent)
+        return goal.control
+
+    def control(self) -> Control:
+        return wakeups.control(self._store, self._claimed.goal)
+
+    def reserve(self, usage: Usage, *, wrap_up: bool = False) -> bool:
+        return journal.reserve(self._store, self._claimed, usage, wrap_up=wrap_up)
+
+    def intent(
+        self,
+        reply: Reply,
+        purpose: Purpose = Purpose.WORK,
+        calls: Sequence[PlannedCall] = (),
+        *,
+        counts: bool = True,
+        started_at: datetime | None = None,
+    ) -> None:
+        """Store a reply, what it cost and the calls about to run. Must be followed by `outcome`."""
+        now = self._store.clock.now()
+        self._turn_seq += 1
+        self._turns += int(counts)
+        self.progress.expect([planned.call.arguments for planned in calls])
+        self._turn = journal.intent(
+            self._store,
+            self._claimed,
+            seq=self._turn_seq,
+            purpose=purpose,
+            reply=reply,
+            calls=calls,
+            counts=counts,
+            active_ms=self._active_ms(),
+            started_at=started_at or now,
+            now=now,
+        )
+
+    def failed_call(self, usage: Usage, purpose: Purpose, detail: str, *, started_at: datetime) -> None:
+        """Charge a model call that failed after its response stream had begun. It is no turn."""
+        self._turn_seq += 1
+        journal.failed_call(
+            self._store,
+            self._claimed,
+            seq=self._turn_seq,
+            purpose=purpose,
+            usage=usage,
+            detail=detail,
+            active_ms=self._active_ms(),
+            started_at=started_at,
+            now=self._store.clock.now(),
+        )
+
+    def record(self, record: CallRecord) -> None:
+        """Store one finished call of a batch by itself."""
+        assert self._turn is not None, "record follows intent"
+        journal.result(self._store, self._claimed, self._turn, record)
+        self.progress.note(record)
+
+    def outcome(self, outcome: TurnOutcome) -> None:
+        """Store what the turn came to: results, state patch, and what the next call may cost."""
+        assert self._turn is not None, "outcome follows intent"
+        marks = self.progress.of_turn(outcome)
+        journal.outcome(
+            self._store,
+            self._claimed,
+            self._turn,
+            replace(outcome, counters={**outcome.counters, "progress": marks}),
+            active_ms=self._active_ms(),
+            revision=self.goal.revision,
+            now=self._store.clock.now(),
+        )
+        if outcome.work is not None:
+            self.work = outcome.work
+
+    def no_tool(self, history: History) -> Nudge | Close:
+        """The early-no-tool guard, for drivers with a loop of their own."""
+        return no_tool(history, self.goal.settings)
+
+    def met_obstacle(self, obstacle: str) -> int:
+        return wakeups.met_obstacle(self._store, self._claimed, obstacle)
+
+    def close(self, exit: Exit, checks: Sequence[CheckResult] = ()) -> Exit:
+        """End the wakeup; see `close_wakeup`."""
+        standing = Standing(
+            self.goal.streak,
+            self.goal.failures,
+            self._turns,
+            progressed=self.progress.total > 0,
+            jitter=random.random(),
+        )
+        now = self._store.clock.now()
+        stored, _ = wakeups.close(
+            self._store,
+            self._claimed,
+            exit,
+            after(exit, standing, now),
+            active_ms=self._active_ms(),
+            now=now,
+            revision=self.goal.revision,
+            checks=checks,
+        )
+        self._heartbeat.release(self._claimed)
+        locks.discard(self._store.lock_file(self._claimed.goal, self._claimed.fence))
+        return stored
+
+    def _active_ms(self) -> int:
+        """Milliseconds of work since the last commit."""
+        mark, self._mark = self._mark, self._store.clock.monotonic()
+        return max(0, int((self._mark - mark) * 1000))
+
+    def _on_lost(self) -> None:
+        self.lost = True
+        locks.end_tools(self._store.lock_file(self._claimed.goal, self._claimed.fence))
+
+
+def begin_wakeup(
+    store: Store,
+    goal_id: int,
+    renderer: Renderer,
+    *,
+    heartbeat: Heartbeat | None = None,
+    only_if_due: bool = True,
+    jitter: Callable[[], float] = random.random,
+) -> Wake | Skip:
+    """Claim a goal for one wakeup, its context rendered afresh. Starts the heartbeat.
+
+    A wakeup whose owner is dead, or whose lease ran out, is first closed as INTERRUPTED.
+
+    Returns Skip, with nothing stored, if the goal cannot be woken just now.
+    """
+    skip = _recover_or_skip(store, goal_id, jitter)
+    if skip is not None:
+        return skip
+    goal = goals.get(store, goal_id)
+    skip = _refusal(store, goal, only_if_due)
+    if skip is not None:
+        return skip
+    seen = snapshot.snapshot(store, goal_id, now=store.clock.now())
+    seen = replace(seen, observed=renderer.observe(seen.goal))
+    context = renderer.render(seen)
+    over = _already_over(seen.goal, seen.now)
+    claimed = wakeups.claim(
+        store,
+        seen.goal,
+        seq=seen.wakeup,
+        context=context.stored(),
+        reserve=Usage() if over else Usage(input=context.tokens, output=renderer.profile.max_output),
+        counted=over is None,
+        now=store.clock.now(),
+    )
+    if claimed is None:
+        return Skip(SkipReason.SUPERSEDED, "somebody else woke or changed the goal at the same moment")
+    return Wake(store, heartbeat or heartbeat_of(store), renderer, claimed, seen, context, over)
+
+
+def close_wakeup(wake: Wake, exit: Exit, checks: Sequence[CheckResult] = ()) -> Exit:
+    """End a wakeup: exit reason, goal status, next wakeup and streak in one commit.
+
+    Returns the ending as stored; a user's stop that arrived meanwhile beats every ending but success.
+
+    Raises:
+        Fenced: another owner has the goal; nothing is stored.
+        ClaimSuperseded: success was checked at another revision of the contract than the goal now has.
+    """
+    return wake.close(exit, checks)
+
+
+def _recover_or_skip(store: Store, goal_id: int, jitter: Callable[[], float]) -> Skip | None:
+    with store.reading() as connection:
+        goal = goals.read(connection, goal_id)
+        running = wakeups.open_wakeup(connection, goal_id)
+        turns = 0 if running is None else wakeups.turns_of(connection, running.id)
+    if running is None:
+        return None
+    owner = running.lease.owner
+    if not running.lease.is_void(store.clock.lease_ms(), store.owner):
+        return Skip(
+            SkipReason.LEASED,
+            f"{owner.name} runs wakeup {running.seq} of it (pid {owner.pid} on {owner.host_label})",
+        )
+    if goal.host_label != store.owner.host_label:
+        return _other_host(goal)
+    if not recover(store, goal, running, turns=turns, jitter=jitter()):
+        return Skip(
+            SkipReason.TOOL_STILL_RUNNING,
+            f"a tool that {owner.name} started still runs and could not be ended",
+        )
+    return None
+
+
+def _refusal(store: Store, goal: Goal, only_if_due: bool) -> Skip | None:
+    if goal.status is not GoalStatus.ACTIVE:
+        return Skip(_STATUS_SKIPS[goal.status], goal.status_detail or f"the goal is {goal.status}")
+    if goal.host_label != store.owner.host_label:
+        return _other_host(goal)
+    due = goal.next_wakeup_at
+    if only_if_due and due is not None and due > store.clock.now():
+        return Skip(
+            SkipReason.NOT_DUE, f"due at {due.isoformat(timespec='seconds')} ({goal.wake_reason})", due
+        )
+    return None
+
+
+def _other_host(goal: Goal) -> Skip:
+    detail = f"its workspace is on {goal.host_label}; set GOALMODE_HOST_LABEL if this is that machine"
+    return Skip(SkipReason.OTHER_HOST, detail)
+
+
+def _already_over(goal: Goal, now: datetime) -> LimitHit | None:
+    """The limit that leaves this wakeup no call at all."""
+    limit = goal.limits.wakeups
+    if limit is not None and goal.spent.wakeups >= limit:
+        return LimitHit("wakeups", limit, goal.spent.wakeups)
+    return budget.reached(goal.limits, goal.spent, now)
+
+
+def _recent_results(store: Store, goal: int) -> set[str]:
+    return {result_key(*row) for row in snapshot.recent_results(store, goal, REMEMBERED)}
+
+
+def waiting_seconds(skip: Skip, now: datetime) -> float | None:
+    """How long to wait until the goal is due; None if no waiting helps."""
+    return None if skip.due_at is None else max(0.0, (skip.due_at - now).total_seconds())
+
+
+def facts_of(skip: Skip) -> dict[str, Any]:
+    due = skip.due_at.isoformat() if skip.due_at else None
+    return {"skipped": skip.reason.value, "detail": skip.detail, "next_wakeup_at": due}

@@ -1,0 +1,62 @@
+"""A requirement's command: it holds if it exits 0, run by the host, in the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from goalmode.domain.goal import Requirement
+from goalmode.domain.redact import Redactor
+from goalmode.domain.text import one_line
+from goalmode.errors import ToolError
+from goalmode.state.wakeups import CheckResult
+from goalmode.tools.launch import run_command
+from goalmode.tools.registry import EffectGate
+
+TIMEOUT_SECONDS = 600.0
+"""Longest run of one check."""
+
+TAIL = 4_000
+"""Characters of a check's output that are stored; the model is shown fewer."""
+
+_SHOWN = 600
+
+
+async def check(
+    requirement: Requirement,
+    *,
+    workspace: Path,
+    environment: Mapping[str, str],
+    gate: EffectGate,
+    call_id: str,
+    redact: Redactor,
+) -> tuple[CheckResult, str]:
+    """Run the requirement's command: its result, and what is missing (empty if it holds).
+
+    Raises:
+        Fenced: another owner has the goal.
+    """
+    assert requirement.check is not None
+    try:
+        with gate.enter(f"{call_id}/{requirement.id}") as hold:
+            ran = await run_command(
+                requirement.check,
+                cwd=workspace,
+                environment=environment,
+                hold=hold,
+                timeout_seconds=TIMEOUT_SECONDS,
+                redact=redact,
+            )
+    except ToolError as error:
+        return CheckResult(requirement.id, passed=False, tail=str(error)), f"{_name(requirement)}: {error}"
+    output = redact(ran.output).strip()
+    result = CheckResult(requirement.id, ran.exit_code == 0, ran.exit_code, tail=output[-TAIL:])
+    if result.passed:
+        return result, ""
+    ending = f"timed out after {TIMEOUT_SECONDS:.0f} s" if ran.timed_out else f"exit code {ran.exit_code}"
+    said = f"; its output ends with: {output[-_SHOWN:]}" if output else "; it printed nothing"
+    return result, f"{_name(requirement)}: {ending}{said}"
+
+
+def _name(requirement: Requirement) -> str:
+    return f"requirement {requirement.id} (check: {one_line(requirement.check or '', 200)})"

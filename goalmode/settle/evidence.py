@@ -1,0 +1,39 @@
+"""What no command can show: the claim must cite a call that the host recorded, or a file that is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from goalmode.domain.calls import CallOutcome
+from goalmode.domain.snapshot import Action
+from goalmode.tools.paths import Workspace
+
+_SHORTEST = 3
+"""Characters; a shorter subject of a call would be found in any text."""
+
+_WORD = re.compile(r"[^\s\"'`()\[\]{},;:<>「」，。；：、（）]+")
+
+
+def cites(evidence: Sequence[str], actions: Sequence[Action], workspace: Workspace) -> bool:
+    """Whether any of the evidence names a successful recorded call (its id or its subject) or an existing file."""
+    text = "\n".join(evidence)
+    return any(_names(text, action) for action in actions) or any(
+        _is_file(w, workspace) for w in _words(text)
+    )
+
+
+def _names(text: str, action: Action) -> bool:
+    if action.outcome is not CallOutcome.SUCCESS:
+        return False
+    subject = action.brief.strip()
+    return action.call_id in text or (len(subject) >= _SHORTEST and subject in text)
+
+
+def _words(text: str) -> Iterator[str]:
+    for match in _WORD.finditer(text[:20_000]):
+        yield match.group().rstrip(".!?。！？")
+
+
+def _is_file(word: str, workspace: Workspace) -> bool:
+    return len(word) <= 500 and bool(word.strip()) and workspace.observe(word).exists

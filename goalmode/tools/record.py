@@ -1,0 +1,58 @@
+"""What is kept and shown of a call: secrets struck out first, then made sendable, and only then cut."""
+
+from __future__ import annotations
+
+from goalmode.domain.calls import CallOutcome, CallRecord
+from goalmode.domain.text import one_line, sendable
+from goalmode.tools.execute import Executed
+from goalmode.tools.output import capped
+from goalmode.tools.output import shown as cut
+from goalmode.tools.plan import Planned
+from goalmode.tools.registry import ToolContext
+
+SHOWN = 16_000
+"""Characters of a result that the model sees, head and tail."""
+
+STORED = 1_048_576
+"""Bytes of a result that are stored, head and tail."""
+
+BRIEF = 200
+
+
+def record(planned: Planned, executed: Executed, context: ToolContext, *, limit: int = SHOWN) -> CallRecord:
+    """The one record of a call. A failed call changes no state and ends no wakeup.
+
+    Args:
+        limit: characters of the result that the model sees.
+    """
+    output = executed.output
+    size = output.size if output.size is not None else len(output.text.encode("utf-8", "surrogatepass"))
+    text, struck = context.redact.count(output.text)
+    text = sendable(text)
+    stands = executed.outcome is CallOutcome.SUCCESS
+    return CallRecord(
+        position=planned.position,
+        call_id=planned.call.id,
+        tool=planned.tool.name if planned.tool is not None else one_line(planned.call.name, 80),
+        effect=planned.tool.effect if planned.tool is not None else None,
+        outcome=executed.outcome,
+        shown=cut(text, limit, size),
+        body=capped(text, STORED),
+        size=size,
+        exit_code=output.exit_code,
+        milliseconds=executed.milliseconds,
+        brief=_brief(planned, context),
+        redactions=struck + output.redactions,
+        patch=output.patch if stands else None,
+        exit=output.exit if stands else None,
+    )
+
+
+def _brief(planned: Planned, context: ToolContext) -> str:
+    if planned.tool is None or planned.arguments is None:
+        return ""
+    try:
+        brief = planned.tool.brief(planned.arguments)
+    except Exception:  # noqa: BLE001 - a call is recorded even if its subject cannot be named
+        return ""
+    return one_line(context.redact(sendable(brief)), BRIEF)

@@ -1,0 +1,269 @@
+"""The only module that knows concrete classes: it puts a store, a model, tools and templates together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from goalmode.context import rebuild as context
+from goalmode.context.render import Prompts, package_prompts
+from goalmode.context.tokens import Remembered, counter, message_tokens
+from goalmode.domain.calls import Effect
+from goalmode.domain.clock import Clock
+from goalmode.domain.exits import Exit
+from goalmode.domain.goal import Goal
+from goalmode.domain.messages import Message, System
+from goalmode.domain.profile import ModelProfile, Protocol
+from goalmode.domain.redact import Redactor
+from goalmode.domain.snapshot import Observed, Snapshot
+from goalmode.errors import ModelError
+from goalmode.loop.ports import Event, Ports, Sink
+from goalmode.loop.wakeup import run_wakeup as _run_wakeup
+from goalmode.model.json_action import JsonActions
+from goalmode.model.port import Model
+from goalmode.model.retry import Retrying
+from goalmode.model.wire.openai_chat import OpenAIChat
+from goalmode.orchestrator import wake as orchestrator
+from goalmode.orchestrator.wake import Skip, Wake
+from goalmode.settings import Settings, api_key, load_settings, resolve_profile
+from goalmode.settle import files
+from goalmode.settle.gate import judge
+from goalmode.state.snapshot import context_to_rows
+from goalmode.state.store import Store
+from goalmode.state.wakeups import StoredContext
+from goalmode.tools.builtin import builtin_tools
+from goalmode.tools.paths import Workspace
+from goalmode.tools.registry import Registry, Tool
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Everything the wakeups of one goal are run with. Also the renderer of their contexts.
+
+    Attributes:
+        registry: the tools on offer: state and control tools always, the others as far as the goal allows them.
+        environment: of the tools' child processes; it holds no provider's key.
+    """
+
+    goal: Goal
+    profile: ModelProfile
+    registry: Registry
+    environment: Mapping[str, str]
+    redact: Redactor = field(default_factory=Redactor)
+    prompts: Prompts = field(default_factory=package_prompts)
+
+    @cached_property
+    def counter(self) -> Remembered:
+        return Remembered(counter(self.profile.encoding, self.profile.token_factor))
+
+    @cached_property
+    def jail(self) -> Workspace:
+        return Workspace(Path(self.goal.workspace))
+
+    def observe(self, goal: Goal) -> tuple[Observed, ...]:
+        return files.observe(self.jail, goal.deliverables)
+
+    def render(self, snapshot: Snapshot) -> RenderedContext:
+        rendered = context.rebuild(
+            snapshot, self.profile, self.registry.specs(), counter=self.counter, prompts=self.prompts
+        )
+        return RenderedContext(rendered, self.profile.encoding or "o200k_base*")
+
+    def edited(self, goal: Goal) -> str:
+        return context.edited(goal, self.profile, counter=self.counter, prompts=self.prompts)
+
+    def prompt(self, name: str, **values: object) -> str:
+        return self.prompts.prompt(name, self.goal.settings.lang, **values)
+
+    def count_message(self, message: Message) -> int:
+        return message_tokens(self.counter, message)
+
+
+@dataclass(frozen=True)
+class RenderedContext:
+    """A rendered context, in the forms in which it is sent and stored."""
+
+    rendered: context.Rendered
+    encoding: str
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self.rendered.messages
+
+    @property
+    def tokens(self) -> int:
+        return self.rendered.tokens
+
+    def stored(self) -> StoredContext:
+        r = self.rendered
+        sections = [
+            {"name": s.name, "tokens": s.tokens, "left_out": s.left_out, "withheld": s.withheld}
+            for s in r.sections
+        ]
+        later = tuple(m for m in r.messages if not isinstance(m, System))
+        return StoredContext(
+            r.text, r.sha256, r.tokens, self.encoding, r.completion_phrases, sections, context_to_rows(later)
+        )
+
+
+def workshop(
+    goal: Goal,
+    profile: ModelProfile,
+    *,
+    tools: Sequence[Tool] = (),
+    environ: Mapping[str, str] = os.environ,
+    secrets: Sequence[str] = (),
+    redact: Redactor | None = None,
+    prompts: Prompts | None = None,
+) -> Workshop:
+    """What `goal` is run with: the built-in tools that it allows, and `tools` beside them.
+
+    Raises:
+        BadInput: the goal names a tool that does not exist.
+    """
+    registry = builtin_tools()
+    for tool in tools:
+        registry = registry.with_(tool)
+    allowed = goal.settings.tools
+    if allowed is not None:
+        always = [t.name for t in registry if t.effect in (Effect.STATE, Effect.CONTROL)]
+        registry = registry.only([*allowed, *(name for name in always if name not in allowed)])
+    return Workshop(
+        goal,
+        profile,
+        registry,
+        child_environment(environ, {profile.api_key_env, "OPENAI_API_KEY"}, secrets),
+        redact or Redactor(secrets),
+        prompts or package_prompts(),
+    )
+
+
+def child_environment(environ: Mapping[str, str], keys: set[str], secrets: Sequence[str]) -> dict[str, str]:
+    """The environment of the tools' processes: ours, without providers' keys and without our own settings."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in keys
+        and not name.startswith("GOALMODE_")
+        and not any(s and s in value for s in secrets)
+    }
+
+
+def open_model(
+    profile: ModelProfile,
+    key: str | None,
+    *,
+    clock: Clock,
+    lang: str = "en",
+    on_retry: Callable[[ModelError, float, int], None] | None = None,
+) -> Model:
+    """The model that `profile` describes: its wire format, retried, behind the JSON action protocol if it needs one."""
+    count = counter(profile.encoding, profile.token_factor).count
+    wire = OpenAIChat(profile, key, clock=clock, estimate=count)
+    retried = Retrying(wire, clock, on_retry=on_retry)
+    return JsonActions(retried, lang) if profile.protocol is Protocol.JSON else retried
+
+
+def begin_wakeup(
+    store: Store,
+    goal: Goal,
+    *,
+    profile: ModelProfile,
+    tools: Sequence[Tool] = (),
+    only_if_due: bool = True,
+    shop: Workshop | None = None,
+) -> Wake | Skip:
+    """Claim `goal` for one wakeup, its context rendered afresh. Starts the heartbeat.
+
+    Returns Skip, with nothing stored, if the goal cannot be woken just now; a wakeup whose owner is dead is first
+    closed as INTERRUPTED.
+    """
+    made = shop or workshop(goal, profile, tools=tools)
+    return orchestrator.begin_wakeup(store, goal.id, made, only_if_due=only_if_due)
+
+
+async def run_wakeup(
+    wake: Wake,
+    model: Model,
+    *,
+    sink: Sink | None = None,
+    stop: Callable[[], Exit | None] | None = None,
+) -> Exit:
+    """Take turns until something ends the wakeup, and store how it ended; see `goalmode.loop.wakeup`.
+
+    Args:
+        sink: is told every event after its commit; the last is `wakeup_closed`.
+        stop: asked several times a second; returns an ending to stop with it.
+    """
+    shop = wake.renderer
+    assert isinstance(shop, Workshop), "the wakeup was begun by wiring.begin_wakeup"
+    ports = Ports(
+        model=model,
+        profile=shop.profile,
+        registry=shop.registry,
+        clock=wake.clock,
+        prompt=shop.prompt,
+        edited=shop.edited,
+        count_message=shop.count_message,
+        workspace=Path(shop.goal.workspace),
+        judge=judge(Path(shop.goal.workspace), shop.redact),
+        environment=shop.environment,
+        redact=shop.redact,
+        sink=sink or _ignore,
+        stop=stop or _never,
+    )
+    return await _run_wakeup(wake, ports)
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A goal's model as the user's configuration describes it: profile, key, and what to strike out of texts."""
+
+    profile: ModelProfile
+    key: str | None
+    secrets: tuple[str, ...]
+    redact: Redactor
+    prompts: Prompts
+
+
+def configure(goal: Goal, config: Path | None, environ: Mapping[str, str]) -> Configured:
+    """Resolve the goal's model with the user's `goalmode.toml` and environment.
+
+    Raises:
+        ConfigError: the file is wrong. BadInput: no such model, or no key in the environment.
+    """
+    settings = load_settings(config, environ)
+    profile = goal_profile(goal, settings)
+    key = api_key(profile, environ)
+    secrets = (*([key] if key else []), *url_secrets(profile.base_url))
+    return Configured(profile, key, secrets, Redactor(secrets, settings.redact), user_prompts(settings))
+
+
+def goal_profile(goal: Goal, settings: Settings) -> ModelProfile:
+    own = goal.settings
+    return resolve_profile(settings, own.model, own.base_url, own.api_key_env)
+
+
+def user_prompts(settings: Settings) -> Prompts:
+    """The package's templates, with those of the user's configuration directory in their place."""
+    overrides = None if settings.path is None else settings.path.parent / "templates"
+    return Prompts(overrides) if overrides is not None and overrides.is_dir() else package_prompts()
+
+
+def url_secrets(url: str) -> tuple[str, ...]:
+    """What in a URL lets somebody in: user name and password, and the values of its query."""
+    parts = urlsplit(url)
+    values = [value for _, value in parse_qsl(parts.query)]
+    return tuple(text for text in (parts.username, parts.password, *values) if text)
+
+
+def _ignore(event: Event) -> None:
+    pass
+
+
+def _never() -> None:
+    return None

@@ -1,0 +1,46 @@
+"""Long texts, kept apart from the rows that lists read."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+
+import sqlalchemy as sa
+
+from goalmode.state import tables as t
+
+_WORTH_PACKING = 200
+"""Bytes below which compressing makes a body no smaller."""
+
+
+def put(connection: sa.Connection, text: str) -> int:
+    """Store one text and return its id. The caller has cleaned it (`Store.clean`)."""
+    raw = text.encode("utf-8")
+    packed = zlib.compress(raw, 6) if len(raw) >= _WORTH_PACKING else raw
+    codec, data = ("zlib", packed) if len(packed) < len(raw) else ("raw", raw)
+    statement = sa.insert(t.bodies).values(codec=codec, raw_len=len(raw), data=data).returning(t.bodies.c.id)
+    return int(connection.execute(statement).scalar_one())
+
+
+def put_json(connection: sa.Connection, value: object) -> int:
+    return put(connection, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def get(connection: sa.Connection, ids: Iterable[int | None]) -> Mapping[int, str]:
+    """The texts of these bodies; one that was pruned is missing."""
+    wanted = [i for i in ids if i is not None]
+    found: dict[int, str] = {}
+    for start in range(0, len(wanted), 500):
+        chunk = wanted[start : start + 500]
+        rows = connection.execute(
+            sa.select(t.bodies.c.id, t.bodies.c.codec, t.bodies.c.data).where(t.bodies.c.id.in_(chunk))
+        )
+        for row in rows:
+            raw = zlib.decompress(row.data) if row.codec == "zlib" else bytes(row.data)
+            found[int(row.id)] = raw.decode("utf-8")
+    return found
+
+
+def get_one(connection: sa.Connection, body: int | None) -> str:
+    return "" if body is None else get(connection, [body]).get(body, "")

@@ -1,0 +1,330 @@
+"""Goals as users make, change, stop and find them. User columns change by compare-and-set on the revision."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from goalmode.domain.budget import Limits
+from goalmode.domain.exits import GoalStatus
+from goalmode.domain.goal import Control, Goal, GoalSpec, Requirement, RequirementStatus
+from goalmode.errors import NotAllowed, StoreUnreadable, UnknownGoal
+from goalmode.state import mapping
+from goalmode.state import tables as t
+from goalmode.state.store import Store
+
+_UID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A goal whose rows have a shape this code does not know. Only this goal is affected."""
+
+    uid: str
+    problem: str
+
+
+def create(store: Store, spec: GoalSpec, *, now: datetime, movement: str = "pursue") -> Goal:
+    """Store a new goal, due now, and return it. `spec` has been checked (`goalmode.orchestrator.goals`)."""
+    uid = "".join(secrets.choice(_UID_ALPHABET) for _ in range(12))
+    objective = store.clean(spec.objective)
+    with store.writing() as connection:
+        goal = connection.execute(
+            sa.insert(t.goals)
+            .values(
+                uid=uid,
+                objective=objective,
+                workspace=spec.workspace,
+                revision=1,
+                limits_rev=1,
+                wrapped_limits_rev=0,
+                limits=mapping.limits_to_json(spec.limits),
+                settings=mapping.settings_to_json(spec.settings),
+                status=GoalStatus.ACTIVE,
+                status_detail="",
+                control=Control.NONE,
+                fence=0,
+                next_wakeup_at=now,
+                wake_reason="created",
+                host_label=store.owner.host_label,
+                movement=movement,
+                spent_turns=0,
+                spent_wakeups=0,
+                spent_input=0,
+                spent_cached=0,
+                spent_cache_write=0,
+                spent_output=0,
+                spent_active_ms=0,
+                streak=0,
+                failures=0,
+                obstacles={"v": mapping.VERSION},
+                created_at=now,
+                updated_at=now,
+            )
+            .returning(t.goals.c.id)
+        ).scalar_one()
+        _write_contract(
+            store, connection, goal, 1, objective, spec.requirements, spec.deliverables, "user", now
+        )
+    return get(store, goal)
+
+
+def get(store: Store, goal: int) -> Goal:
+    with store.reading() as connection:
+        return read(connection, goal)
+
+
+def read(connection: sa.Connection, goal: int) -> Goal:
+    """The goal at one moment, inside a transaction."""
+    row = connection.execute(sa.select(t.goals).where(t.goals.c.id == goal)).first()
+    if row is None:
+        raise UnknownGoal("the goal has been deleted")
+    requirements = _contract_rows(connection, t.requirements, goal)
+    deliverables = _contract_rows(connection, t.deliverables, goal)
+    head = connection.execute(sa.select(sa.func.max(t.inbox.c.id)).where(t.inbox.c.goal == goal)).scalar()
+    return mapping.goal_from_rows(row, requirements, deliverables, int(head or 0))
+
+
+def find(store: Store, prefix: str) -> Goal:
+    """The goal whose public id begins with `prefix`.
+
+    Raises:
+        UnknownGoal: none does, or several do; the message names the candidates.
+    """
+    wanted = prefix.strip().lower()
+    with store.reading() as connection:
+        matches = (
+            connection.execute(
+                sa.select(t.goals.c.id, t.goals.c.uid)
+                .where(t.goals.c.uid.startswith(wanted, autoescape=True))
+                .order_by(t.goals.c.uid)
+                .limit(6)
+            ).all()
+            if wanted
+            else []
+        )
+        exact = [m for m in matches if m.uid == wanted]
+        if len(exact or matches) != 1:
+            if not matches:
+                raise UnknownGoal(f"no goal {prefix!r} in {store.path}; `goalmode list` shows them")
+            shown = ", ".join(m.uid for m in matches[:5]) + (", …" if len(matches) > 5 else "")
+            raise UnknownGoal(f"{prefix!r} is the beginning of several goals: {shown}")
+        return read(connection, (exact or matches)[0].id)
+
+
+def every(store: Store, *, limit: int | None = None, offset: int = 0) -> list[Goal | Unreadable]:
+    """The goals, newest first."""
+    statement = sa.select(t.goals.c.id, t.goals.c.uid).order_by(t.goals.c.id.desc()).offset(offset)
+    with store.reading() as connection:
+        rows = connection.execute(statement.limit(limit) if limit is not None else statement).all()
+        return [_read_or_mark(connection, row) for row in rows]
+
+
+def _read_or_mark(connection: sa.Connection, row: sa.Row[Any, Any]) -> Goal | Unreadable:
+    try:
+        return read(connection, row.id)
+    except StoreUnreadable as error:
+        return Unreadable(row.uid, str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A user's change of a goal. None means "as it was".
+
+    `revision` is the one the change was made against; a newer one refuses it.
+    """
+
+    revision: int
+    objective: str | None = None
+    requirements: tuple[Requirement, ...] | None = None
+    deliverables: tuple[str, ...] | None = None
+
+
+def edit(store: Store, goal: Goal, change: Edit, *, now: datetime, author: str = "user") -> Goal:
+    """Make a new revision of the contract; a goal that was done is open again.
+
+    Raises:
+        NotAllowed: somebody else edited it meanwhile.
+    """
+    objective = goal.objective if change.objective is None else store.clean(change.objective)
+    requirements = goal.requirements if change.requirements is None else change.requirements
+    paths = tuple(d.path for d in goal.deliverables) if change.deliverables is None else change.deliverables
+    reopened = {}
+    if goal.status is GoalStatus.DONE:
+        reopened = {
+            "status": GoalStatus.ACTIVE,
+            "status_detail": "",
+            "next_wakeup_at": now,
+            "wake_reason": "edited",
+        }
+    with store.writing() as connection:
+        changed = connection.execute(
+            sa.update(t.goals)
+            .where(t.goals.c.id == goal.id, t.goals.c.revision == change.revision)
+            .values(objective=objective, revision=change.revision + 1, updated_at=now, **reopened)
+        )
+        if changed.rowcount != 1:
+            raise NotAllowed(
+                f"goal {goal.uid}: was edited by somebody else meanwhile; look at it and try again"
+            )
+        for table in (t.requirements, t.deliverables):
+            connection.execute(sa.delete(table).where(table.c.goal == goal.id))
+        _write_contract(
+            store, connection, goal.id, change.revision + 1, objective, requirements, paths, author, now
+        )
+        post(store, connection, goal.id, "edit", f"revision {change.revision + 1}", now)
+    return get(store, goal.id)
+
+
+def set_limits(store: Store, goal: Goal, limits: Limits, *, now: datetime) -> Goal:
+    """Change a goal's limits. Each change is a new limits revision, so that one more wrap-up is possible."""
+    with store.writing() as connection:
+        connection.execute(
+            sa.update(t.goals)
+            .where(t.goals.c.id == goal.id)
+            .values(
+                limits=mapping.limits_to_json(limits), limits_rev=t.goals.c.limits_rev + 1, updated_at=now
+            )
+        )
+        _event(connection, goal.id, "limits", mapping.limits_to_json(limits), now)
+    return get(store, goal.id)
+
+
+def set_settings(store: Store, goal: Goal, *, now: datetime, **changes: Any) -> Goal:
+    settings = replace(goal.settings, **changes)
+    with store.writing() as connection:
+        connection.execute(
+            sa.update(t.goals)
+            .where(t.goals.c.id == goal.id)
+            .values(settings=mapping.settings_to_json(settings), updated_at=now)
+        )
+    return get(store, goal.id)
+
+
+def make_due(store: Store, goal: Goal, *, now: datetime, reason: str, answer: str | None = None) -> Goal:
+    """Let the goal be woken now; its streak of bad endings and its count of obstacles start anew.
+
+    An `answer` goes through the inbox."""
+    with store.writing() as connection:
+        connection.execute(
+            sa.update(t.goals)
+            .where(t.goals.c.id == goal.id)
+            .values(
+                status=GoalStatus.ACTIVE,
+                status_detail="",
+                control=Control.NONE,
+                streak=0,
+                failures=0,
+                obstacles={"v": mapping.VERSION},
+                next_wakeup_at=now,
+                wake_reason=reason,
+                updated_at=now,
+            )
+        )
+        if answer is not None:
+            post(store, connection, goal.id, "answer", answer, now)
+    return get(store, goal.id)
+
+
+def stop(store: Store, goal: Goal, control: Control, *, now: datetime, running: bool) -> Goal:
+    """Ask a running wakeup to end, or set the status at once where none runs."""
+    status = GoalStatus.PAUSED if control is Control.PAUSE else GoalStatus.ABORTED
+    at_once = {"status": status, "status_detail": "by the user", "next_wakeup_at": None, "wake_reason": ""}
+    changes = {"control": control} if running else {**at_once, "control": Control.NONE}
+    with store.writing() as connection:
+        connection.execute(
+            sa.update(t.goals).where(t.goals.c.id == goal.id).values(updated_at=now, **changes)
+        )
+        post(store, connection, goal.id, "stop", control.value, now)
+    return get(store, goal.id)
+
+
+def delete(store: Store, goal: Goal) -> None:
+    """Remove a goal with everything stored for it. Its workspace is not touched."""
+    with store.writing() as connection:
+        of_goal = sa.select(t.wakeups.c.id).where(t.wakeups.c.goal == goal.id)
+        used = sa.union_all(
+            sa.select(t.contexts.c.body).where(t.contexts.c.wakeup.in_(of_goal)),
+            sa.select(t.contexts.c.messages).where(t.contexts.c.wakeup.in_(of_goal)),
+            sa.select(t.turns.c.reply).where(t.turns.c.wakeup.in_(of_goal)),
+            sa.select(t.turns.c.results).where(t.turns.c.wakeup.in_(of_goal)),
+            sa.select(t.tool_calls.c.result).where(t.tool_calls.c.wakeup.in_(of_goal)),
+            sa.select(t.checks.c.tail).where(t.checks.c.goal == goal.id),
+        )
+        ids = [i for i in connection.execute(used).scalars() if i is not None]
+        connection.execute(sa.delete(t.goals).where(t.goals.c.id == goal.id))
+        for start in range(0, len(ids), 500):
+            connection.execute(sa.delete(t.bodies).where(t.bodies.c.id.in_(ids[start : start + 500])))
+
+
+def post(store: Store, connection: sa.Connection, goal: int, kind: str, text: str, now: datetime) -> None:
+    """Append what a user said to the goal's inbox."""
+    connection.execute(sa.insert(t.inbox).values(goal=goal, kind=kind, text=store.clean(text), at=now))
+
+
+def revisions(store: Store, goal: Goal) -> Sequence[Mapping[str, Any]]:
+    """The contract's revisions, oldest first: revision, author, at, contract."""
+    with store.reading() as connection:
+        rows = connection.execute(
+            sa.select(t.goal_revisions)
+            .where(t.goal_revisions.c.goal == goal.id)
+            .order_by(t.goal_revisions.c.revision)
+        )
+        return [
+            {"revision": r.revision, "author": r.author, "at": r.at, "contract": r.contract} for r in rows
+        ]
+
+
+def _contract_rows(connection: sa.Connection, table: sa.Table, goal: int) -> Sequence[sa.Row[Any]]:
+    return connection.execute(sa.select(table).where(table.c.goal == goal).order_by(table.c.position)).all()
+
+
+def _write_contract(
+    store: Store,
+    connection: sa.Connection,
+    goal: int,
+    revision: int,
+    objective: str,
+    requirements: Sequence[Requirement],
+    paths: Sequence[str],
+    author: str,
+    now: datetime,
+) -> None:
+    contract: dict[str, Any] = {
+        "v": mapping.VERSION,
+        "objective": objective,
+        "requirements": [],
+        "deliverables": [],
+    }
+    for position, requirement in enumerate(requirements, 1):
+        text, command = store.clean(requirement.text), requirement.check
+        contract["requirements"].append({"text": text, "check": command})
+        connection.execute(
+            sa.insert(t.requirements).values(
+                goal=goal,
+                position=position,
+                revision=revision,
+                text=text,
+                command=command,
+                status=RequirementStatus.OPEN,
+            )
+        )
+    for position, path in enumerate(paths, 1):
+        contract["deliverables"].append(path)
+        connection.execute(
+            sa.insert(t.deliverables).values(goal=goal, position=position, revision=revision, path=path)
+        )
+    connection.execute(
+        sa.insert(t.goal_revisions).values(
+            goal=goal, revision=revision, contract=contract, author=author, at=now
+        )
+    )
+
+
+def _event(connection: sa.Connection, goal: int, kind: str, data: Mapping[str, Any], now: datetime) -> None:
+    connection.execute(sa.insert(t.events).values(goal=goal, kind=kind, data=dict(data), at=now))

@@ -1,0 +1,347 @@
+"""The journal of a wakeup: a turn is two commits, the intent before its tools run and the outcome after."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from goalmode.domain.calls import CallOutcome, CallRecord, Effect
+from goalmode.domain.messages import Assistant, Message, Reply, System, ToolCall, ToolResult, Usage, User
+from goalmode.domain.signals import StopReason
+from goalmode.domain.work import WorkItem, WorkState
+from goalmode.state import bodies, mapping
+from goalmode.state import tables as t
+from goalmode.state.store import Store
+from goalmode.state.tables import Purpose, TurnState
+from goalmode.state.wakeups import CheckResult, Claimed, charge, guard, latch_wrap_up, record_checks
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """A call about to run, as the intent stores it."""
+
+    call: ToolCall
+    effect: Effect | None
+    brief: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A turn whose reply is stored and whose outcome is not."""
+
+    id: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOutcome:
+    """What a turn came to, to be stored in one commit.
+
+    Attributes:
+        records: of the calls whose result has not been committed by itself.
+        messages: what follows the reply in the conversation: results, then prompts.
+        work: the work state after it, None if it is as it was.
+        before: the work state that is stored, to tell what changed.
+        checks: results of a claim that was judged.
+        reserve: what the next call may cost.
+        counters: named columns of the wakeup: recoveries, rejections, progress.
+        durable: False for an outcome without effects, which the next durable commit syncs.
+    """
+
+    records: Sequence[CallRecord] = ()
+    messages: Sequence[Message] = ()
+    work: WorkState | None = None
+    before: WorkState = WorkState()
+    checks: Sequence[CheckResult] = ()
+    reserve: Usage = Usage()
+    counters: Mapping[str, int] = field(default_factory=dict)
+    durable: bool = True
+
+
+def intent(
+    store: Store,
+    claimed: Claimed,
+    *,
+    seq: int,
+    purpose: Purpose,
+    reply: Reply,
+    calls: Sequence[PlannedCall],
+    counts: bool,
+    active_ms: int,
+    started_at: datetime,
+    now: datetime,
+) -> OpenTurn:
+    """Store a reply, what it cost and the calls about to run, before any of them runs.
+
+    Raises:
+        Fenced: somebody else has the goal; nothing is stored.
+    """
+    with store.writing() as connection:
+        guard(store, connection, claimed, reserved_input=0, reserved_output=0)
+        turn = connection.execute(
+            sa.insert(t.turns)
+            .values(
+                wakeup=claimed.wakeup,
+                seq=seq,
+                purpose=purpose,
+                state=TurnState.OPEN,
+                reply=bodies.put_json(connection, store.clean_json(reply_to_json(reply))),
+                started_at=started_at,
+                **_ending(store, reply),
+            )
+            .returning(t.turns.c.id)
+        ).scalar_one()
+        for position, planned in enumerate(calls):
+            connection.execute(
+                sa.insert(t.tool_calls).values(
+                    wakeup=claimed.wakeup,
+                    turn=turn,
+                    position=position,
+                    call_id=store.clean(planned.call.id),
+                    tool=store.clean(planned.call.name)[:200],
+                    effect=planned.effect,
+                    args_sha=sha(planned.call.arguments),
+                    brief=store.clean(planned.brief),
+                    idem_key=f"{claimed.goal}:{claimed.seq}:{seq}:{planned.call.id}",
+                    ms=0,
+                    result_bytes=0,
+                    redactions=0,
+                )
+            )
+        charge(connection, claimed, reply.usage, turns=int(counts), active_ms=active_ms, now=now)
+        return OpenTurn(int(turn), seq)
+
+
+def failed_call(
+    store: Store,
+    claimed: Claimed,
+    *,
+    seq: int,
+    purpose: Purpose,
+    usage: Usage,
+    detail: str,
+    active_ms: int,
+    started_at: datetime,
+    now: datetime,
+) -> None:
+    """Charge a call that failed after its response stream had begun. It is no turn."""
+    with store.writing() as connection:
+        guard(store, connection, claimed, reserved_input=0, reserved_output=0)
+        reply = Reply(StopReason.MISSING, stop_detail=detail, usage=usage)
+        connection.execute(
+            sa.insert(t.turns).values(
+                wakeup=claimed.wakeup,
+                seq=seq,
+                purpose=purpose,
+                state=TurnState.FAILED,
+                started_at=started_at,
+                ended_at=now,
+                **_ending(store, reply),
+            )
+        )
+        charge(connection, claimed, usage, turns=0, active_ms=active_ms, now=now)
+
+
+def result(store: Store, claimed: Claimed, turn: OpenTurn, record: CallRecord) -> None:
+    """Store one finished call of a batch, so that a crash does not call it interrupted."""
+    with store.writing(durable=False) as connection:
+        guard(store, connection, claimed)
+        _store_record(store, connection, turn, record)
+
+
+def outcome(
+    store: Store,
+    claimed: Claimed,
+    turn: OpenTurn,
+    done: TurnOutcome,
+    *,
+    active_ms: int,
+    revision: int,
+    now: datetime,
+) -> None:
+    """Store what a turn came to: results, state patch, and what the next call may cost.
+
+    Raises:
+        Fenced: somebody else has the goal; nothing is stored.
+    """
+    with store.writing(durable=done.durable) as connection:
+        increments = {name: t.wakeups.c[name] + by for name, by in done.counters.items() if by}
+        guard(
+            store,
+            connection,
+            claimed,
+            reserved_input=done.reserve.input,
+            reserved_output=done.reserve.output,
+            **increments,
+        )
+        for record in done.records:
+            _store_record(store, connection, turn, record)
+        connection.execute(
+            sa.update(t.turns)
+            .where(t.turns.c.id == turn.id)
+            .values(
+                state=TurnState.DONE,
+                ended_at=now,
+                results=bodies.put_json(connection, store.clean_json(messages_to_json(done.messages)))
+                if done.messages
+                else None,
+            )
+        )
+        if done.work is not None and done.work != done.before:
+            _store_work(store, connection, claimed, done.before, done.work, now)
+        record_checks(store, connection, claimed, revision, done.checks, now)
+        charge(connection, claimed, Usage(), turns=0, active_ms=active_ms, now=now)
+
+
+def reserve(store: Store, claimed: Claimed, usage: Usage, *, wrap_up: bool) -> bool:
+    """Reserve what a call may cost, where no outcome did; for the wrap-up also take its latch, before it is sent.
+
+    Returns False, with nothing stored, if this limit's wrap-up was made already.
+    """
+    with store.writing(durable=wrap_up) as connection:
+        if wrap_up and not latch_wrap_up(connection, claimed.goal):
+            return False
+        guard(store, connection, claimed, reserved_input=usage.input, reserved_output=usage.output)
+        return True
+
+
+def event(
+    store: Store, goal: int, kind: str, data: Mapping[str, Any], *, now: datetime, wakeup: int | None = None
+) -> None:
+    with store.writing(durable=False) as connection:
+        connection.execute(
+            sa.insert(t.events).values(
+                goal=goal,
+                wakeup=wakeup,
+                kind=kind,
+                data=store.clean_json(data),
+                at=now,
+            )
+        )
+
+
+def reply_to_json(reply: Reply | Assistant) -> dict[str, Any]:
+    calls = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in reply.calls]
+    return {"v": mapping.VERSION, "text": reply.text, "calls": calls}
+
+
+def reply_from_json(text: str) -> Assistant:
+    """A stored reply as a message; what a provider wanted back untouched is not kept beyond its wakeup."""
+    value = json.loads(text) if text else {}
+    calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in value.get("calls", ()))
+    return Assistant(value.get("text", ""), calls)
+
+
+def messages_to_json(messages: Sequence[Message]) -> list[dict[str, str]]:
+    rows: list[dict[str, str]] = []
+    for message in messages:
+        match message:
+            case ToolResult():
+                rows.append(
+                    {"role": "tool", "id": message.call_id, "name": message.name, "text": message.text}
+                )
+            case Assistant():
+                raise TypeError("a reply is stored by its intent")
+            case User() | System():
+                rows.append({"role": "user", "text": message.text})
+    return rows
+
+
+def messages_from_json(text: str) -> tuple[Message, ...]:
+    rows = json.loads(text) if text else []
+    return tuple(
+        ToolResult(r["id"], r["name"], r["text"]) if r["role"] == "tool" else User(r["text"]) for r in rows
+    )
+
+
+def _ending(store: Store, reply: Reply) -> dict[str, Any]:
+    return {
+        "stop_reason": reply.stop,
+        "stop_raw": None if reply.stop_raw is None else store.clean(reply.stop_raw)[:200],
+        "stop_native": None if reply.stop_native is None else store.clean(reply.stop_native)[:200],
+        "stop_detail": store.clean(reply.stop_detail)[:2000],
+        "provider": reply.provider,
+        "model": store.clean(reply.model)[:200],
+        "request_id": None if reply.request_id is None else store.clean(reply.request_id)[:200],
+        "input": reply.usage.input,
+        "cached": reply.usage.cached,
+        "cache_write": reply.usage.cache_write,
+        "output": reply.usage.output,
+        "estimated": reply.usage.estimated,
+    }
+
+
+def _store_record(store: Store, connection: sa.Connection, turn: OpenTurn, record: CallRecord) -> None:
+    body = store.clean(record.body or record.shown)
+    connection.execute(
+        sa.update(t.tool_calls)
+        .where(
+            t.tool_calls.c.turn == turn.id,
+            t.tool_calls.c.position == record.position,
+            t.tool_calls.c.outcome.is_(None),
+        )
+        .values(
+            outcome=record.outcome,
+            effect=record.effect,
+            brief=store.clean(record.brief)[:200],
+            exit_code=record.exit_code,
+            ms=record.milliseconds,
+            result_sha=sha(body),
+            result_bytes=record.size,
+            redactions=record.redactions,
+            result=bodies.put(connection, body) if record.outcome is not CallOutcome.SKIPPED else None,
+        )
+    )
+
+
+def _store_work(
+    store: Store,
+    connection: sa.Connection,
+    claimed: Claimed,
+    before: WorkState,
+    after: WorkState,
+    now: datetime,
+) -> None:
+    """Write the items that changed, and a checkpoint if what the agent said of itself did."""
+    known = {item.number: item for item in before.items}
+    for item in after.items:
+        old = known.get(item.number)
+        if old is None:
+            connection.execute(sa.insert(t.work_items).values(goal=claimed.goal, **_item(store, item)))
+        elif old != item:
+            connection.execute(
+                sa.update(t.work_items)
+                .where(t.work_items.c.goal == claimed.goal, t.work_items.c.number == item.number)
+                .values(**_item(store, item))
+            )
+    if after.checkpoint != before.checkpoint or after.found != before.found:
+        body = mapping.checkpoint_to_json(after.checkpoint, after.found)
+        connection.execute(
+            sa.insert(t.checkpoints).values(
+                goal=claimed.goal, wakeup=claimed.seq, body=store.clean_json(body), at=now
+            )
+        )
+
+
+def _item(store: Store, item: WorkItem) -> dict[str, Any]:
+    return {
+        "number": item.number,
+        "kind": item.kind,
+        "status": item.status,
+        "text": store.clean(item.text),
+        "evidence": store.clean(item.evidence),
+        "provenance": item.provenance,
+        "wakeup": item.wakeup,
+        "count": item.count,
+    }
+
+
+def sha(text: str) -> str:
+    """By which equal arguments and equal results are recognised."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

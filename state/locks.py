@@ -1,0 +1,134 @@
+"""The lock that tools inherit: a fence stops an old owner's writes, this stops its tools.
+
+Every effect of a wakeup starts under a shared lock on one file for each goal and fence, and its processes inherit the
+descriptor. The file names each started call, its process group and start time. Whoever takes a goal over from a dead
+owner first takes the file exclusively, ending the recorded groups if it must. POSIX (flock) only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from goalmode.errors import Fenced
+from goalmode.state.owner import boot_id, process_start
+
+TAKEOVER_SECONDS = 5.0
+"""How long the end of an old owner's tools is waited for."""
+
+
+@dataclass
+class Hold:
+    """A shared lock, held for one call."""
+
+    fd: int | None
+    call_id: str
+
+    def mark(self, process_group: int) -> None:
+        assert self.fd is not None
+        _append(
+            self.fd,
+            {
+                "call": self.call_id,
+                "group": process_group,
+                "start": process_start(process_group, zombie=True),
+            },
+        )
+
+
+class LockGate:
+    """Lets the effects of one wakeup through, as long as its fence is the goal's.
+
+    Args:
+        current_fence: reads the goal's fence from the store.
+    """
+
+    def __init__(self, path: Path, fence: int, current_fence: Callable[[], int]) -> None:
+        self._path, self._fence, self._current_fence = path, fence, current_fence
+
+    @contextmanager
+    def enter(self, call_id: str) -> Iterator[Hold]:
+        fd = _open(self._path)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH)
+            if self._current_fence() != self._fence:
+                raise Fenced
+            _append(fd, {"call": call_id})
+            yield Hold(fd, call_id)
+        finally:
+            os.close(fd)  # A child that inherited the descriptor keeps the lock.
+
+
+@contextmanager
+def take_over(path: Path) -> Iterator[frozenset[str] | None]:
+    """Hold an old owner's lock file exclusively; yields the ids of the calls it started on this boot.
+
+    Yields None if its tools could not be ended in time: the goal must not be woken yet. The file is removed afterwards.
+    """
+    if not path.exists():
+        yield frozenset()
+        return
+    fd = _open(path)
+    try:
+        if not _exclusive(fd, path):
+            yield None
+            return
+        yield frozenset(str(mark["call"]) for mark in _marks(path))
+        path.unlink(missing_ok=True)
+    finally:
+        os.close(fd)
+
+
+def discard(path: Path) -> None:
+    """Remove the lock file of a wakeup that has closed."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def end_tools(path: Path) -> None:
+    """End the process groups recorded in the file that are still the ones recorded."""
+    for mark in _marks(path):
+        group = mark.get("group")
+        if isinstance(group, int) and process_start(group, zombie=True) == mark.get("start"):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+
+
+def _exclusive(fd: int, path: Path) -> bool:
+    deadline = time.monotonic() + TAKEOVER_SECONDS
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        end_tools(path)
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.02)
+
+
+def _open(path: Path) -> int:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def _append(fd: int, mark: dict[str, object]) -> None:
+    os.write(fd, json.dumps({**mark, "boot": boot_id()}).encode() + b"\n")
+
+
+def _marks(path: Path) -> list[dict[str, object]]:
+    """The marks of this boot; a line torn by a crash is no mark."""
+    marks: list[dict[str, object]] = []
+    with suppress(OSError):
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError):
+                mark = json.loads(line)
+                if isinstance(mark, dict) and mark.get("boot") == boot_id() and "call" in mark:
+                    marks.append(mark)
+    return marks

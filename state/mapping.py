@@ -1,0 +1,191 @@
+"""Between rows and domain values. A row of unknown shape is refused by name, never guessed at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
+from datetime import datetime
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from goalmode.domain.budget import Limits, Spent
+from goalmode.domain.exits import GoalStatus
+from goalmode.domain.goal import (
+    ContextPolicy,
+    Control,
+    Deliverable,
+    Goal,
+    GoalSettings,
+    Requirement,
+    RequirementStatus,
+)
+from goalmode.domain.work import Checkpoint, ItemKind, ItemStatus, Provenance, WorkItem
+from goalmode.errors import StoreUnreadable
+
+VERSION = 1
+"""Of the JSON values inside rows, in their field `v`."""
+
+T = TypeVar("T")
+
+
+def limits_to_json(limits: Limits) -> dict[str, Any]:
+    deadline = limits.deadline.isoformat() if limits.deadline else None
+    return {"v": VERSION, **asdict(limits), "deadline": deadline}
+
+
+def limits_from_json(uid: str, value: object) -> Limits:
+    data = _object(uid, "limits", value)
+    seconds = _number(uid, data, "limits.active_seconds", int | float)
+    return Limits(
+        turns=_number(uid, data, "limits.turns", int),
+        wakeups=_number(uid, data, "limits.wakeups", int),
+        tokens=_number(uid, data, "limits.tokens", int),
+        active_seconds=None if seconds is None else float(seconds),
+        deadline=_time(uid, data.get("deadline")),
+    )
+
+
+def settings_to_json(settings: GoalSettings) -> dict[str, Any]:
+    return {"v": VERSION, **asdict(settings)}
+
+
+def settings_from_json(uid: str, value: object) -> GoalSettings:
+    data = _object(uid, "settings", value)
+    known = {f.name for f in fields(GoalSettings)}
+    given = {k: v for k, v in data.items() if k in known}
+    try:
+        if "policy" in given:
+            given["policy"] = ContextPolicy(given["policy"])
+        if given.get("tools") is not None:
+            given["tools"] = tuple(given["tools"])
+        return GoalSettings(**given)
+    except (TypeError, ValueError) as error:
+        raise StoreUnreadable(f"goal {uid}: settings: {error}") from None
+
+
+def goal_from_rows(
+    row: sa.Row[Any],
+    requirements: Sequence[sa.Row[Any]],
+    deliverables: Sequence[sa.Row[Any]],
+    inbox_head: int,
+) -> Goal:
+    uid = str(row.uid)
+    return Goal(
+        id=row.id,
+        uid=uid,
+        objective=row.objective,
+        workspace=row.workspace,
+        revision=row.revision,
+        limits_revision=row.limits_rev,
+        wrapped_limits_revision=row.wrapped_limits_rev,
+        requirements=tuple(
+            Requirement(
+                f"R{r.position}",
+                r.text,
+                r.command,
+                _enum(uid, "requirement.status", RequirementStatus, r.status),
+            )
+            for r in requirements
+        ),
+        deliverables=tuple(Deliverable(d.path, d.sha_seen, d.sha_verified) for d in deliverables),
+        limits=limits_from_json(uid, row.limits),
+        spent=Spent(
+            turns=_count(uid, "spent_turns", row.spent_turns),
+            wakeups=_count(uid, "spent_wakeups", row.spent_wakeups),
+            input_tokens=_count(uid, "spent_input", row.spent_input),
+            cached_input_tokens=_count(uid, "spent_cached", row.spent_cached),
+            cache_write_tokens=_count(uid, "spent_cache_write", row.spent_cache_write),
+            output_tokens=_count(uid, "spent_output", row.spent_output),
+            active_seconds=_count(uid, "spent_active_ms", row.spent_active_ms) / 1000,
+        ),
+        settings=settings_from_json(uid, row.settings),
+        status=_enum(uid, "status", GoalStatus, row.status),
+        status_detail=row.status_detail,
+        control=_enum(uid, "control", Control, row.control),
+        fence=row.fence,
+        inbox_head=inbox_head,
+        next_wakeup_at=row.next_wakeup_at,
+        wake_reason=row.wake_reason,
+        host_label=row.host_label,
+        movement=row.movement,
+        streak=_count(uid, "streak", row.streak),
+        failures=_count(uid, "failures", row.failures),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def item_from_row(uid: str, row: sa.Row[Any]) -> WorkItem:
+    return WorkItem(
+        number=row.number,
+        kind=_enum(uid, "work_item.kind", ItemKind, row.kind),
+        status=_enum(uid, "work_item.status", ItemStatus, row.status),
+        text=row.text,
+        evidence=row.evidence,
+        provenance=_enum(uid, "work_item.provenance", Provenance, row.provenance),
+        wakeup=row.wakeup,
+        count=row._mapping["count"],
+    )
+
+
+def checkpoint_to_json(checkpoint: Checkpoint, found: Sequence[str]) -> dict[str, Any]:
+    return {
+        "v": VERSION,
+        "key_info": checkpoint.key_info,
+        "summary": checkpoint.summary,
+        "next_steps": list(checkpoint.next_steps),
+        "found": list(found),
+    }
+
+
+def checkpoint_from_json(uid: str, wakeup: int, value: object) -> tuple[Checkpoint, tuple[str, ...]]:
+    data = _object(uid, "checkpoint", value)
+    checkpoint = Checkpoint(
+        str(data.get("key_info", "")),
+        str(data.get("summary", "")),
+        tuple(map(str, data.get("next_steps", ()))),
+        wakeup,
+    )
+    return checkpoint, tuple(map(str, data.get("found", ())))
+
+
+def _object(uid: str, name: str, value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise StoreUnreadable(f"goal {uid}: {name} is {value!r}, an object was expected")
+    return value
+
+
+def _number(uid: str, data: Mapping[str, Any], name: str, kind: Any) -> Any:
+    """A limit that is there but no number must never read as "unlimited"."""
+    value = data.get(name.rpartition(".")[2])
+    if value is not None and (not isinstance(value, kind) or isinstance(value, bool) or value < 0):
+        raise StoreUnreadable(f"goal {uid}: {name} is {value!r}, a number was expected")
+    return value
+
+
+def _count(uid: str, name: str, value: object) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise StoreUnreadable(f"goal {uid}: {name} is {value!r}, a whole number was expected")
+    return value
+
+
+def _enum(uid: str, name: str, words: Callable[[str], T], value: str) -> T:
+    try:
+        return words(value)
+    except ValueError:
+        raise StoreUnreadable(f"goal {uid}: {name} is {value!r}, which this goalmode does not know") from None
+
+
+def _time(uid: str, value: object) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        time = datetime.fromisoformat(str(value))
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise StoreUnreadable(
+            f"goal {uid}: limits.deadline is {value!r}, a time with its offset was expected"
+        )
+    return time

@@ -1,0 +1,89 @@
+"""Who runs a wakeup, whether that process still lives, and whether its lease has run out."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+LEASE_MS = 60_000
+"""How long a wakeup is held without a sign of life, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One process on one boot of one machine. `pid_start` tells it from a later process with the same pid."""
+
+    name: str
+    host_label: str
+    pid: int
+    pid_start: str
+    boot_id: str
+
+    @classmethod
+    def current(cls, host_label: str | None = None) -> Owner:
+        """This process. The host label says which workspaces it can reach; by default the machine's name."""
+        label = host_label or os.environ.get("GOALMODE_HOST_LABEL") or socket.gethostname()
+        pid = os.getpid()
+        return cls(f"{label}:{pid}", label, pid, process_start(pid) or "", boot_id())
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """An open wakeup's hold on its goal, as stored."""
+
+    owner: Owner
+    until_ms: int
+
+    def is_void(self, now_ms: int, here: Owner) -> bool:
+        """Whether somebody else may take over: the owner is dead, or gave no sign of life for the lease's length.
+
+        Leases are counted on the boot's own clock, so a lease of another boot says nothing any more.
+        """
+        if self.owner.boot_id != here.boot_id or self.until_ms < now_ms:
+            return True
+        return self.owner.host_label == here.host_label and not lives(self.owner)
+
+
+def lives(owner: Owner) -> bool:
+    """Whether the process of this boot is still there, and not a later one with its pid."""
+    start = process_start(owner.pid)
+    return start is not None and (not owner.pid_start or start == owner.pid_start)
+
+
+def process_start(pid: int, *, zombie: bool = False) -> str | None:
+    """When a process started, in the kernel's own words; None if there is none, "" if that cannot be told.
+
+    A zombie counts as gone, since it runs no more code, unless `zombie` is set: it still keeps its process group.
+    """
+    proc = Path("/proc")
+    if not (proc / "self" / "stat").exists():
+        return _signalled(pid)
+    try:
+        stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = stat.rsplit(")", 1)[-1].split()
+    state, started = fields[0], fields[19]
+    return None if state in "ZX" and not zombie else started
+
+
+@cache
+def boot_id() -> str:
+    """Tells one boot of the machine from the next; "" where the platform has nothing of the kind."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _signalled(pid: int) -> str | None:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    return ""

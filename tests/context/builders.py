@@ -1,0 +1,165 @@
+"""Goals, snapshots and profiles made by hand, for tests that need no store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from goalmode.domain.budget import Limits, Spent
+from goalmode.domain.calls import CallOutcome
+from goalmode.domain.exits import ExitReason, GoalStatus
+from goalmode.domain.goal import (
+    Control,
+    Deliverable,
+    Goal,
+    GoalSettings,
+    Requirement,
+    RequirementStatus,
+)
+from goalmode.domain.messages import ToolSpec
+from goalmode.domain.profile import ModelProfile
+from goalmode.domain.snapshot import Action, InboxEntry, LastEnding, Observed, Snapshot
+from goalmode.domain.work import Checkpoint, ItemKind, ItemStatus, WorkItem, WorkState
+
+NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+PROFILE = ModelProfile("openai:test", "openai", "test", "http://127.0.0.1/v1")
+
+GOAL = Goal(
+    id=1,
+    uid="g-1234",
+    objective="Write the report.",
+    workspace="/w",
+    revision=1,
+    limits_revision=1,
+    wrapped_limits_revision=0,
+    requirements=(),
+    deliverables=(),
+    limits=Limits(),
+    spent=Spent(),
+    settings=GoalSettings(),
+    status=GoalStatus.ACTIVE,
+    status_detail="",
+    control=Control.NONE,
+    fence=1,
+    inbox_head=0,
+    next_wakeup_at=None,
+    wake_reason="",
+    host_label="here",
+    movement="pursue",
+    streak=0,
+    failures=0,
+    created_at=NOW,
+    updated_at=NOW,
+)
+
+TOOLS = tuple(
+    ToolSpec(name, f"The tool {name}.", {"type": "object", "properties": {}})
+    for name in (
+        "shell",
+        "read_file",
+        "write_file",
+        "update_working_checkpoint",
+        "verify",
+        "complete",
+        "wait",
+    )
+)
+
+
+def make_goal(objective: str = GOAL.objective, *, lang: str = "en", **changes: object) -> Goal:
+    """A goal that has just been created. Fields of its settings are taken as well: `context_tokens=4000`."""
+    own = {key: value for key, value in changes.items() if key in GoalSettings.__dataclass_fields__}
+    rest = {key: value for key, value in changes.items() if key not in own}
+    settings = replace(GoalSettings(lang=lang), **own)  # type: ignore[arg-type]
+    return replace(GOAL, objective=objective, settings=settings, **rest)  # type: ignore[arg-type]
+
+
+def minimal(**changes: object) -> Snapshot:
+    """The first wakeup of a goal that has nothing but an objective."""
+    return Snapshot(goal=make_goal(**changes), wakeup=1, now=NOW)  # type: ignore[arg-type]
+
+
+def item(
+    number: int,
+    kind: ItemKind,
+    text: str,
+    *,
+    status: ItemStatus | None = None,
+    evidence: str = "",
+    wakeup: int = 1,
+) -> WorkItem:
+    usual = {
+        ItemKind.DONE: ItemStatus.CLAIMED,
+        ItemKind.PENDING: ItemStatus.OPEN,
+        ItemKind.FAILED_APPROACH: ItemStatus.FAILED,
+    }
+    return WorkItem(number, kind, status or usual[kind], text, evidence, wakeup=wakeup)
+
+
+def done(number: int, text: str, **more: object) -> WorkItem:
+    return item(number, ItemKind.DONE, text, **more)  # type: ignore[arg-type]
+
+
+def pending(number: int, text: str, **more: object) -> WorkItem:
+    return item(number, ItemKind.PENDING, text, **more)  # type: ignore[arg-type]
+
+
+def failed(number: int, text: str, **more: object) -> WorkItem:
+    return item(number, ItemKind.FAILED_APPROACH, text, **more)  # type: ignore[arg-type]
+
+
+def full(lang: str = "en", **changes: object) -> Snapshot:
+    """The fourth wakeup of a goal that has something in every section."""
+    goal = make_goal(
+        "Write the report on tides.\n\nUse the data in data/tides.csv.",
+        lang=lang,
+        revision=2,
+        requirements=(
+            Requirement("R1", "the tests pass", "pytest -q", RequirementStatus.FAILED),
+            Requirement("R2", "readable for laymen"),
+        ),
+        deliverables=(Deliverable("out/report.md"), Deliverable("out/plot.svg")),
+        limits=Limits(
+            turns=1000, wakeups=9, tokens=500_000, active_seconds=7200.0, deadline=NOW + timedelta(days=2)
+        ),
+        spent=Spent(302, 3, 90_000, 30_000, 0, 4_000, 3725.0),
+        **changes,
+    )
+    return Snapshot(
+        goal=goal,
+        wakeup=4,
+        now=NOW,
+        work=WorkState(
+            items=(
+                done(1, "parsed data/tides.csv", status=ItemStatus.VERIFIED, evidence="wc -l: 8760 rows"),
+                done(2, "drafted chapter 1", wakeup=2),
+                done(3, "All tasks are done, final delivery made.", wakeup=3),
+                pending(4, "chapter 2 cites its sources", wakeup=3),
+                pending(
+                    5, "plot opens in a browser", status=ItemStatus.FAILED, evidence="XML error in line 3"
+                ),
+                failed(6, "scipy for the fit", evidence="not installed", wakeup=2),
+            ),
+            checkpoint=Checkpoint(
+                key_info="Rows are hourly.\nUnits: metres. Everything is finished. Station: Cuxhaven.",
+                summary="Chapter 1 stands. Mission accomplished!",
+                next_steps=("write chapter 2", "fix the plot"),
+                wakeup=3,
+            ),
+            found=("out/notes.md",),
+        ),
+        actions=(
+            Action(3, 1, "c1", "shell", "pytest -q", CallOutcome.FAILED, 1),
+            Action(3, 2, "c2", "write_file", "out/report.md", CallOutcome.SUCCESS),
+            Action(3, 3, "c3", "shell", "python plot.py", CallOutcome.INTERRUPTED),
+        ),
+        observed=(
+            Observed("out/report.md", True, 5120, "ab" * 32, verified=True),
+            Observed("out/plot.svg", False, hint="a file with the same normalised name exists: out/Plot.svg"),
+        ),
+        inbox=(
+            InboxEntry(1, "note", "Prefer metric units.", NOW - timedelta(hours=3)),
+            InboxEntry(2, "answer", "The station is Cuxhaven.\nNot Helgoland.", NOW - timedelta(hours=1)),
+        ),
+        last=LastEnding(3, ExitReason.INTERRUPTED, "the process 4711 ended", 3, NOW - timedelta(minutes=5)),
+    )
