@@ -6,6 +6,7 @@ GoalmodeError
  ├─ UnknownGoal          you: no such goal, or a prefix of several
  ├─ NotAllowed           you: the goal's status does not allow this command
  ├─ TemplateError        a prompt template is broken
+ ├─ ContextDoesNotFit    you: the goal's budget for a context is too small for what must be in it
  ├─ ModelError           the provider: `kind` says what it means
  ├─ ToolError            the model: an answer for it, never the end of a wakeup
  └─ StoreError           the store: it cannot be opened, read or written
@@ -59,6 +60,18 @@ class NotAllowed(GoalmodeError):
 
 class TemplateError(GoalmodeError):
     pass
+
+
+class ContextDoesNotFit(GoalmodeError):
+    """Not even what must be in a context fits. `needed` and `budget` are tokens."""
+
+    def __init__(self, needed: int, budget: int) -> None:
+        self.needed, self.budget = needed, budget
+        super().__init__(f"the context needs at least {needed} tokens, its budget is {budget}")
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"limit": "context_tokens", "value": self.budget, "used": self.needed}
 
 
 class ToolError(GoalmodeError):

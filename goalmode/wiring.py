@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from goalmode.context import rebuild as context
 from goalmode.context.render import Prompts, package_prompts
-from goalmode.context.tokens import Remembered, counter, message_tokens
+from goalmode.context.tokens import TokenCounter, counter, message_tokens
 from goalmode.domain.calls import Effect
 from goalmode.domain.clock import Clock
 from goalmode.domain.exits import Exit
@@ -57,8 +57,8 @@ class Workshop:
     prompts: Prompts = field(default_factory=package_prompts)
 
     @cached_property
-    def counter(self) -> Remembered:
-        return Remembered(counter(self.profile.encoding, self.profile.token_factor))
+    def counter(self) -> TokenCounter:
+        return counter(self.profile.encoding, self.profile.token_factor)
 
     @cached_property
     def jail(self) -> Workspace:
@@ -75,6 +75,9 @@ class Workshop:
 
     def edited(self, goal: Goal) -> str:
         return context.edited(goal, self.profile, counter=self.counter, prompts=self.prompts)
+
+    def absent(self, goal: Goal) -> tuple[str, ...]:
+        return tuple(seen.path for seen in self.observe(goal) if not seen.exists)
 
     def prompt(self, name: str, **values: object) -> str:
         return self.prompts.prompt(name, self.goal.settings.lang, **values)
@@ -208,6 +211,7 @@ async def run_wakeup(
         clock=wake.clock,
         prompt=shop.prompt,
         edited=shop.edited,
+        absent=shop.absent,
         count_message=shop.count_message,
         workspace=Path(shop.goal.workspace),
         judge=judge(Path(shop.goal.workspace), shop.redact),

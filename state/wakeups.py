@@ -120,7 +120,7 @@ def claim(
     goal: Goal,
     *,
     seq: int,
-    context: StoredContext,
+    context: StoredContext | None,
     reserve: Usage,
     counted: bool,
     now: datetime,
@@ -129,6 +129,7 @@ def claim(
 
     Args:
         goal: as read with the snapshot that the context was rendered from.
+        context: None where no call will be made.
         reserve: what the first call may cost; charged if the process dies before it is known.
         counted: whether it counts towards the goal's wakeups (not one that only finds its budget spent).
     """
@@ -180,17 +181,16 @@ def claim(
             )
             .returning(t.wakeups.c.id)
         ).scalar_one()
-        store_context(store, connection, wakeup, 0, context)
+        if context is not None:
+            _store_context(connection, wakeup, context)
         return Claimed(goal.id, int(wakeup), seq, int(fence))
 
 
-def store_context(
-    store: Store, connection: sa.Connection, wakeup: int, number: int, context: StoredContext
-) -> None:
+def _store_context(connection: sa.Connection, wakeup: int, context: StoredContext) -> None:
     connection.execute(
         sa.insert(t.contexts).values(
             wakeup=wakeup,
-            n=number,
+            n=0,
             sha256=context.sha256,
             tokens=context.tokens,
             encoding=context.encoding,

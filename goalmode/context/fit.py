@@ -10,15 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from goalmode.errors import GoalmodeError
-
-
-class ContextDoesNotFit(GoalmodeError):
-    """Not even what must be there fits. `needed` and `budget` are tokens."""
-
-    def __init__(self, needed: int, budget: int) -> None:
-        self.needed, self.budget = needed, budget
-        super().__init__(f"the context needs at least {needed} tokens, its budget is {budget}")
+from goalmode.errors import ContextDoesNotFit
 
 
 @dataclass(frozen=True, slots=True)

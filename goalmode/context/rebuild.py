@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from goalmode.context import replay, sections
-from goalmode.context.fit import ContextDoesNotFit, Kept, Section, fit
+from goalmode.context.fit import Kept, Section, fit
 from goalmode.context.phrases import completion_phrases
 from goalmode.context.render import Prompts, package_prompts
 from goalmode.context.tokens import Remembered, TokenCounter, message_tokens, request_tokens
@@ -16,6 +16,7 @@ from goalmode.domain.messages import Assistant, Message, System, ToolResult, Too
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.snapshot import Snapshot
 from goalmode.domain.text import head_tail
+from goalmode.errors import ContextDoesNotFit
 
 WINDOW_RESERVE = 1_024
 """Tokens of the model's window that a first request leaves free for a reply, however large its own budget is."""

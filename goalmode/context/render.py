@@ -29,8 +29,8 @@ PROMPTS: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "rejected": {"missing": tuple},
         "not_blocked": {"obstacle": str, "met": int, "needed": int},
         "raise_bar": {},
-        "wrap_up": {"limit": str},
-        "handoff": {"turns": int},
+        "wrap_up": {"kind": str, "limit": object, "used": object},
+        "handoff": {"max_turns": int},
     }
 )
 """The prompts that a loop adds to a conversation, and their values: a type where one must be given, else a default.
@@ -42,8 +42,8 @@ PROMPTS: Mapping[str, Mapping[str, object]] = MappingProxyType(
 - rejected: `missing` says what the claim lacks, one entry each.
 - not_blocked: `obstacle` was met in `met` wakeups, `needed` earn the status.
 - raise_bar: a claim of a goal without an end of its own stood.
-- wrap_up: `limit` names the limit that allows no further call, and its value.
-- handoff: `turns` of the wakeup's quota are used.
+- wrap_up: `kind`, `limit` and `used` of the `LimitHit` that allows no further call.
+- handoff: `max_turns` of the wakeup are used.
 """
 
 

@@ -15,7 +15,7 @@ _PATTERNS = (
     re.compile(r"(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{12,}"),
     re.compile(r"(?i)(\bx-api-key[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]+"),
     re.compile(r"(?i)([?&](?:api[_-]?key|key|token|access_token|secret)=)[^&\s\"']+"),
-    re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/\s:@\"']+:[^/\s@\"']+(?=@)", re.IGNORECASE),
+    re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://)[^/\s:@\"']+:[^/\s@\"']+(?=@)", re.IGNORECASE),
     re.compile(r"()\bsk-[A-Za-z0-9_-]{16,}"),
 )
 

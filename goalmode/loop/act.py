@@ -67,16 +67,7 @@ async def run_calls(run: Run, call: Call, calls: Sequence[ToolCall]) -> Done:
             done.unstored.append(record)
         else:
             await to_thread.run_sync(run.wake.record, record)
-        run.emit(
-            "tool",
-            turn=run.history.turn,
-            call_id=record.call_id,
-            tool=record.tool,
-            brief=record.brief,
-            outcome=record.outcome.value,
-            exit_code=record.exit_code,
-            milliseconds=record.milliseconds,
-        )
+            tell(run, record)
 
     for one in calls:
         run.emit("tool_started", turn=run.history.turn, call_id=one.id, tool=one.name)
@@ -115,24 +106,46 @@ async def put_claim(run: Run, call: Call, claim: Claim) -> Done:
     return done
 
 
+def tell(run: Run, record: CallRecord) -> None:
+    """Report a call whose result has been committed."""
+    run.emit(
+        "tool",
+        turn=run.history.turn,
+        call_id=record.call_id,
+        tool=record.tool,
+        brief=record.brief,
+        outcome=record.outcome.value,
+        exit_code=record.exit_code,
+        milliseconds=record.milliseconds,
+    )
+
+
 def answer(run: Run, nudge: Nudge) -> Done:
     """Refuse the reply's calls, if it has any, then say why it was not enough."""
-    done = refuse(
-        run, nudge.refused, "not executed: the reply was cut off or unreadable; send the call again"
-    )
-    done.messages.append(run.prompt(nudge.prompt))
+    done = refuse(run, nudge.refused, "not executed: the reply was cut off or unreadable; send the call again")
     history = run.history
+    values: dict[str, Any] = {}
     run.recovering = nudge.recovery
     match nudge.prompt:
         case "recovery":
             run.history = replace(history, recoveries=history.recoveries + 1)
+            values = {"attempt": run.history.recoveries, "of": run.wake.goal.settings.max_recoveries, **_open(run)}
         case "nudge":
             run.history = replace(history, nudged_at=history.substantive)
+            values = _open(run)
         case "truncated":
             run.history = replace(history, truncations=history.truncations + 1)
+            values = {"calls": len(nudge.refused)}
         case "malformed":
             run.history = replace(history, malformed=history.malformed + 1)
+    done.messages.append(run.prompt(nudge.prompt, **values))
     return done
+
+
+def _open(run: Run) -> dict[str, Any]:
+    """What a model that stopped could do next."""
+    pending = tuple(item.label for item in run.wake.work.pending)
+    return {"pending": pending, "missing": run.ports.absent(run.wake.goal)}
 
 
 def refuse(run: Run, calls: Sequence[ToolCall], why: str) -> Done:
@@ -184,7 +197,7 @@ async def _judge_success(run: Run, done: Done, call: ToolCall, claim: ClaimArgum
     phase = run.history.phase_substantive + sum(r.substantive for r in done.records)
     if goal.settings.until_budget and phase == 0:
         done.rejected += 1
-        done.answer(_record(call, position, CallOutcome.DENIED, run.ports.prompt("recovery")))
+        done.answer(_record(call, position, CallOutcome.DENIED, run.ports.prompt("recovery", **_open(run))))
         return
     actions = [*run.wake.actions, *(_action(run, r) for r in done.records)]
     key = f"{goal.uid}:{run.wake.seq}:{run.seq}:{call.id}"

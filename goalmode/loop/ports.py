@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from goalmode.domain.budget import LimitHit
 from goalmode.domain.calls import CallRecord
 from goalmode.domain.clock import Clock
 from goalmode.domain.exits import Exit
@@ -38,8 +37,8 @@ class Wakeup(Protocol):
     context_tokens: int
     work: WorkState
     actions: list[Action]
-    over: LimitHit | None
-    """The limit that was reached before this wakeup began: no call may be made."""
+    over: Exit | None
+    """The ending that this wakeup had before it began: no call may be made."""
     gate: EffectGate
     lost: bool
 
@@ -105,6 +104,7 @@ class Ports:
     Attributes:
         prompt: renders a template of the goal's language: `prompt("recovery", **values)`.
         edited: the prompt that tells of a user's edit.
+        absent: paths of the goal's deliverables that are not there.
         count_message: tokens of one message.
         environment: of the tools' child processes.
         stop: an ending asked for by a signal handler, or None; read once a second or more often.
@@ -117,6 +117,7 @@ class Ports:
     clock: Clock
     prompt: Callable[..., str]
     edited: Callable[[Goal], str]
+    absent: Callable[[Goal], tuple[str, ...]]
     count_message: Callable[[Message], int]
     workspace: Path
     judge: Judge

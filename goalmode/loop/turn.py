@@ -86,7 +86,7 @@ async def next_call(run: Run) -> Call:
         Stopped: there is none: the user, the budget, the turn quota or the model's window says so, in that order.
     """
     control = await to_thread.run_sync(run.wake.boundary)
-    stop = run.ports.stop() or asked_to_stop(control)
+    stop = run.ports.stop() or asked_to_stop(control) or run.wake.over
     if stop is not None:
         raise Stopped(stop)
     goal = run.wake.goal
@@ -152,8 +152,6 @@ async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) 
 
 def _verdict(run: Run) -> Verdict:
     goal, history = run.wake.goal, run.history
-    if run.wake.over is not None:
-        return Verdict(Affordable.NOTHING, 0, run.wake.over)
     last_wakeup = goal.limits.wakeups is not None and goal.spent.wakeups >= goal.limits.wakeups
     return budget.next_call(
         goal.limits,

@@ -20,14 +20,16 @@ def used_ids(messages: Iterable[Message]) -> set[str]:
 def with_unique_ids(calls: Sequence[ToolCall], used: Iterable[str]) -> tuple[ToolCall, ...]:
     """The calls in order, each under an id of its own: the provider's where it is usable and new, else `call_N`."""
     taken = set(used)
+    reserved = taken | {call.id for call in calls}
     named: list[ToolCall] = []
     number = len(taken)
     for call in calls:
         new = call.id
         if not _USABLE.fullmatch(new) or new in taken:
             number += 1
-            while (new := f"call_{number}") in taken:
+            while (new := f"call_{number}") in reserved:
                 number += 1
+            reserved.add(new)
         taken.add(new)
         named.append(call if new == call.id else replace(call, id=new))
     return tuple(named)

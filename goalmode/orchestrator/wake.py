@@ -11,14 +11,16 @@ from typing import Any, Protocol
 from goalmode.domain import budget
 from goalmode.domain.budget import LimitHit
 from goalmode.domain.calls import CallRecord
-from goalmode.domain.exits import Exit, GoalStatus, SkipReason
+from goalmode.domain.exits import Exit, ExitReason, GoalStatus, SkipReason
 from goalmode.domain.goal import Control, Goal
-from goalmode.domain.messages import Message, Reply, Usage
+from goalmode.domain.messages import NO_USAGE, Message, Reply, Usage
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.snapshot import Action, Observed, Snapshot
 from goalmode.domain.steps import Close, Nudge
 from goalmode.loop.guards.early_no_tool import no_tool
+from goalmode.errors import ContextDoesNotFit
 from goalmode.loop.history import History
+from goalmode.loop.stop import exhausted
 from goalmode.orchestrator.after import Standing, after
 from goalmode.orchestrator.heartbeat import Heartbeat, heartbeat_of
 from goalmode.orchestrator.progress import REMEMBERED, Progress, result_key
@@ -78,15 +80,15 @@ class Wake:
         renderer: Renderer,
         claimed: Claimed,
         seen: Snapshot,
-        context: RenderedContext,
-        over: LimitHit | None,
+        context: RenderedContext | None,
+        over: Exit | None,
     ) -> None:
         self.renderer = renderer
         self.clock = store.clock
         self.goal = seen.goal
         self.seq = claimed.seq
-        self.messages = context.messages
-        self.context_tokens = context.tokens
+        self.messages: tuple[Message, ...] = () if context is None else context.messages
+        self.context_tokens = 0 if context is None else context.tokens
         self.work = seen.work
         self.actions: list[Action] = list(seen.actions)
         self.over = over
@@ -247,14 +249,18 @@ def begin_wakeup(
         return skip
     seen = snapshot.snapshot(store, goal_id, now=store.clock.now())
     seen = replace(seen, observed=renderer.observe(seen.goal))
-    context = renderer.render(seen)
-    over = _already_over(seen.goal, seen.now)
+    context, over = None, _already_over(seen.goal, seen.now)
+    if over is None:
+        try:
+            context = renderer.render(seen)
+        except ContextDoesNotFit as error:
+            over = Exit(ExitReason.CONTEXT_OVERFLOW, str(error), error.facts)
     claimed = wakeups.claim(
         store,
         seen.goal,
         seq=seen.wakeup,
-        context=context.stored(),
-        reserve=Usage() if over else Usage(input=context.tokens, output=renderer.profile.max_output),
+        context=None if context is None else context.stored(),
+        reserve=NO_USAGE if context is None else Usage(context.tokens, output=renderer.profile.max_output),
         counted=over is None,
         now=store.clock.now(),
     )
@@ -316,12 +322,16 @@ def _other_host(goal: Goal) -> Skip:
     return Skip(SkipReason.OTHER_HOST, detail)
 
 
-def _already_over(goal: Goal, now: datetime) -> LimitHit | None:
-    """The limit that leaves this wakeup no call at all."""
+def _already_over(goal: Goal, now: datetime) -> Exit | None:
+    """The ending of a wakeup that a spent limit leaves no call at all."""
     limit = goal.limits.wakeups
-    if limit is not None and goal.spent.wakeups >= limit:
-        return LimitHit("wakeups", limit, goal.spent.wakeups)
-    return budget.reached(goal.limits, goal.spent, now)
+    hit = budget.reached(goal.limits, goal.spent, now)
+    if hit is None and limit is not None and goal.spent.wakeups >= limit:
+        hit = LimitHit("wakeups", limit, goal.spent.wakeups)
+    if hit is None:
+        return None
+    wrapped = goal.wrapped_limits_revision >= goal.limits_revision
+    return exhausted(hit, wrap_up="done" if wrapped else "skipped")
 
 
 def _recent_results(store: Store, goal: int) -> set[str]:

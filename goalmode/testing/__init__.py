@@ -19,10 +19,12 @@ if TYPE_CHECKING:
         say,
     )
     from goalmode.testing import steps
+    from goalmode.testing.clock import ManualClock
     from goalmode.testing.stub import Stub
 
 __all__ = [
     "InvalidRequest",
+    "ManualClock",
     "ScriptedModel",
     "Stub",
     "UnconsumedModelSteps",
@@ -33,7 +35,10 @@ __all__ = [
     "steps",
 ]
 
-_HOMES = dict.fromkeys(__all__, "goalmode.model.scripted") | {"Stub": "goalmode.testing.stub"}
+_HOMES = dict.fromkeys(__all__, "goalmode.model.scripted") | {
+    "ManualClock": "goalmode.testing.clock",
+    "Stub": "goalmode.testing.stub",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -73,8 +73,6 @@ class Workspace:
         Raises:
             BadInput: it is empty, leads out, or is not a plain path. The message names the cause.
         """
-        if not path.strip():
-            raise BadInput("path", path, "it is empty")
         if "\x00" in path:
             raise BadInput("path", path, "it holds a NUL character")
         if _SURROGATE.search(path):
@@ -227,7 +225,9 @@ class Workspace:
 
 
 def _refuse_foreign(path: str, given: str) -> None:
-    """Paths that mean something outside to a shell, a browser or another system."""
+    """Paths that mean nothing, or something outside to a shell, a browser or another system."""
+    if not path.strip():
+        raise BadInput("path", given, "it is empty")
     first, _, rest = path.partition("/")
     if first == "~" or (first.startswith("~") and rest):
         raise BadInput("path", given, "`~` is a home directory, which is outside the workspace")

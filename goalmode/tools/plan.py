@@ -65,7 +65,8 @@ def _planned(call: ToolCall, position: int, registry: Registry, allowed: frozens
     if tool is None:
         valid = ", ".join(t.name for t in registry if t.effect in allowed) or "none"
         return refused(
-            CallOutcome.FAILED, f"there is no tool {one_line(call.name, 80)!r}; the valid names are: {valid}"
+            CallOutcome.FAILED,
+            f"there is no tool {one_line(call.name[:81], 80)!r}; the valid names are: {valid}",
         )
     if tool.effect not in allowed:
         return refused(CallOutcome.DENIED, f"{tool.name}: denied: {_only(allowed)} now")
@@ -113,7 +114,7 @@ def _only(allowed: frozenset[Effect]) -> str:
 
 
 def _preview(text: str) -> str:
-    return f"they begin: {one_line(text, 200)}" if text else "they are empty"
+    return f"they begin: {one_line(text[:201], 200)}" if text else "they are empty"
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -121,7 +122,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) != len(pairs):
         seen: set[str] = set()
         repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"the name {one_line(repeated, 80)!r} is given twice in one object")
+        raise ValueError(f"the name {one_line(repeated[:81], 80)!r} is given twice in one object")
     return made
 
 

@@ -17,6 +17,10 @@ STORED = 1_048_576
 """Bytes of a result that are stored, head and tail."""
 
 BRIEF = 200
+"""Characters of a call's subject."""
+
+_LOOKED_AT = 65_536
+"""Characters of a subject that are read for secrets: far more than is kept, far less than a call may hold."""
 
 
 def record(planned: Planned, executed: Executed, context: ToolContext, *, limit: int = SHOWN) -> CallRecord:
@@ -33,7 +37,7 @@ def record(planned: Planned, executed: Executed, context: ToolContext, *, limit:
     return CallRecord(
         position=planned.position,
         call_id=planned.call.id,
-        tool=planned.tool.name if planned.tool is not None else one_line(planned.call.name, 80),
+        tool=planned.tool.name if planned.tool is not None else one_line(planned.call.name[:81], 80),
         effect=planned.tool.effect if planned.tool is not None else None,
         outcome=executed.outcome,
         shown=cut(text, limit, size),
@@ -55,4 +59,4 @@ def _brief(planned: Planned, context: ToolContext) -> str:
         brief = planned.tool.brief(planned.arguments)
     except Exception:  # noqa: BLE001 - a call is recorded even if its subject cannot be named
         return ""
-    return one_line(context.redact(sendable(brief)), BRIEF)
+    return one_line(context.redact(sendable(brief[:_LOOKED_AT])), BRIEF)

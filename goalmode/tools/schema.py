@@ -144,9 +144,9 @@ def _object(schema: Mapping[str, Any], value: Mapping[str, object], path: str) -
             yield from _problems(properties[name], item, _join(path, name))
         elif others is False:
             known = ", ".join(properties) or "none"
-            yield f"{_join(path, one_line(name, 80))}: unknown, the arguments are: {known}"
+            yield f"{_join(path, one_line(name[:81], 80))}: unknown, the arguments are: {known}"
         elif isinstance(others, Mapping):
-            yield from _problems(others, item, _join(path, one_line(name, 80)))
+            yield from _problems(others, item, _join(path, one_line(name[:81], 80)))
 
 
 def _has_type(value: object, name: object) -> bool:
@@ -173,7 +173,7 @@ def _has_type(value: object, name: object) -> bool:
 
 def _wrong(schema: Mapping[str, Any], value: object, path: str) -> str:
     shown = json.dumps(value, ensure_ascii=False, default=repr)
-    return f"{path or 'arguments'}: {one_line(shown, 80)} is not valid, must be {_words(schema)}"
+    return f"{path or 'arguments'}: {one_line(shown[:81], 80)} is not valid, must be {_words(schema)}"
 
 
 def _words(schema: Mapping[str, Any]) -> str:

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goalmode.context.fit import ContextDoesNotFit, Section, fit
+from goalmode.context.fit import Section, fit
+from goalmode.errors import ContextDoesNotFit
 
 COUNT = len
 """One token a character: an item of n characters costs n + 1, for its line's end."""

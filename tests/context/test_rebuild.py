@@ -5,9 +5,8 @@ from typing import NamedTuple
 import pytest
 
 from goalmode.context.escape import SECTIONS
-from goalmode.context.fit import ContextDoesNotFit
-from goalmode.context.prompter import prompter
-from goalmode.context.rebuild import Rendered, rebuild
+from goalmode.errors import ContextDoesNotFit
+from goalmode.context.rebuild import Rendered, edited, rebuild
 from goalmode.context.tokens import counter, request_tokens
 from goalmode.domain.calls import CallOutcome
 from goalmode.domain.exits import ExitReason
@@ -318,9 +317,9 @@ def test_decomposed_names_are_shown_as_they_are() -> None:
 def test_an_edit_is_told_with_the_new_objective_once(lang: str) -> None:
     """The prompt for a running wakeup holds the new objective once, and the new contract."""
     goal = replace(full(lang).goal, objective="Write it on ebbs.", revision=3)
-    told = prompter(lang, PROFILE, O200K)("edited", goal=goal)
+    told = edited(goal, PROFILE, counter=O200K)
     check(f"edited.full.{lang}.txt", told)
-    check(f"edited.minimal.{lang}.txt", prompter(lang, PROFILE, O200K)("edited", goal=make_goal(lang=lang)))
+    check(f"edited.minimal.{lang}.txt", edited(make_goal(lang=lang), PROFILE, counter=O200K))
 
     assert told.count("Write it on ebbs.") == 1
     assert "pytest -q" in told

@@ -16,8 +16,8 @@ FULL: dict[str, dict[str, object]] = {
     "rejected": {"missing": ("out/report.md is missing", "check R1 exited 1:\n2 failed")},
     "not_blocked": {"obstacle": "no access to the server", "met": 1, "needed": 3},
     "raise_bar": {},
-    "wrap_up": {"limit": "turns limit 3, used 2"},
-    "handoff": {"turns": 180},
+    "wrap_up": {"kind": "tokens", "limit": 4000, "used": 3100},
+    "handoff": {"max_turns": 180},
 }
 MINIMAL: dict[str, dict[str, object]] = {
     **FULL,
@@ -25,6 +25,7 @@ MINIMAL: dict[str, dict[str, object]] = {
     "nudge": {},
     "truncated": {},
     "malformed": {},
+    "wrap_up": {"kind": "deadline", "limit": "2026-03-01T12:00:00+00:00", "used": 3540.0},
 }
 
 
@@ -103,7 +104,7 @@ def test_a_users_template_replaces_the_packages_own(tmp_path: Path) -> None:
     prompts = Prompts(tmp_path)
 
     assert prompts.prompt("nudge", "en", pending=("W1", "W2")) == "Go on: W1+W2"
-    assert prompts.prompt("handoff", "en", turns=3) == render_prompt("handoff", "en", turns=3)
+    assert prompts.prompt("handoff", "en", max_turns=3) == render_prompt("handoff", "en", max_turns=3)
 
 
 def test_an_unknown_language_or_macro_is_a_template_error() -> None:

@@ -62,7 +62,9 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def request_() -> Request:
-    tool = ToolSpec("shell", "Run a command.", {"type": "object", "properties": {"command": {"type": "string"}}})
+    tool = ToolSpec(
+        "shell", "Run a command.", {"type": "object", "properties": {"command": {"type": "string"}}}
+    )
     return Request((System("You work."), User("Go on.")), (tool,), 1000)
 
 

@@ -85,7 +85,9 @@ def test_alarms_never_mean_an_ordinary_ending() -> None:
     assert {S.END_TURN, S.TOOL_USE, S.STOP_SEQUENCE}.isdisjoint(ALARMS.values())
 
 
-def _reconcile(stop: StopReason, calls: int = 0, refused: bool = False, output: int | None = 10) -> StopReason:
+def _reconcile(
+    stop: StopReason, calls: int = 0, refused: bool = False, output: int | None = 10
+) -> StopReason:
     return reconcile(stop, calls=calls, refused=refused, output_tokens=output, max_output=100)
 
 
@@ -137,13 +139,12 @@ def test_the_openai_sdk_knows_no_word_that_we_do_not() -> None:
     from openai.types.chat.chat_completion import Choice
     from openai.types.chat.chat_completion_chunk import Choice as ChunkChoice
 
-    words = {
-        word
+    leaves = [
+        leaf
         for choice in (Choice, ChunkChoice)
-        for part in _flat(choice.model_fields["finish_reason"].annotation)
-        for word in [part]
-        if isinstance(word, str)
-    }
+        for leaf in _flat(choice.model_fields["finish_reason"].annotation)
+    ]
+    words = {leaf for leaf in leaves if isinstance(leaf, str)}
 
     assert words
     assert words <= set(FINISH)

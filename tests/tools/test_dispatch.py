@@ -21,12 +21,11 @@ from goalmode.tools.registry import Registry, Tool, ToolContext, tool
 
 pytestmark = pytest.mark.anyio
 
-S, F, I, K, D = (
+OK, FAILED, CUT, SKIPPED = (
     CallOutcome.SUCCESS,
     CallOutcome.FAILED,
     CallOutcome.INTERRUPTED,
     CallOutcome.SKIPPED,
-    CallOutcome.DENIED,
 )
 
 
@@ -76,7 +75,7 @@ async def test_calls_run_in_order_and_every_one_has_its_record(bench: Bench) -> 
         ("read_file", {"path": "a.md"}),
     )
 
-    assert bench.outcomes == [S, F, F, S]
+    assert bench.outcomes == [OK, FAILED, FAILED, OK]
     assert list(done.records) == bench.reported
     assert [r.position for r in bench.reported] == [0, 1, 2, 3]
     assert bench.reported[3].shown == "one"
@@ -137,7 +136,7 @@ async def test_what_calls_save_is_seen_by_the_next(bench: Bench) -> None:
         ("verify", {"item": "W1", "outcome": "passed", "evidence": "sum is 7"}),
     )
 
-    assert bench.outcomes == [S, S]
+    assert bench.outcomes == [OK, OK]
     assert [(i.label, i.status, i.wakeup) for i in done.work.items] == [("W1", "verified", 4)]
     assert done.work.checkpoint.summary == "begun"
 
@@ -147,7 +146,7 @@ async def test_wait_ends_the_reply(bench: Bench) -> None:
     sleep = ("wait", {"seconds": 60, "reason": "the build"})
     done = await bench.run(sleep, ("list_files", {}), sleep, ("shell", {"command": "touch ran"}))
 
-    assert bench.outcomes == [F, S, S, K]
+    assert bench.outcomes == [FAILED, OK, OK, SKIPPED]
     assert done.exit is not None
     assert done.exit.wake_at == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
     assert not (bench.context.workspace / "ran").exists()
@@ -158,7 +157,7 @@ async def test_what_is_not_on_offer_is_denied(bench: Bench) -> None:
     bench.allowed = frozenset({Effect.STATE, Effect.CONTROL})
     await bench.run(("shell", {"command": "touch ran"}), ("update_working_checkpoint", {"done": ["x"]}))
 
-    assert bench.outcomes == [D, S]
+    assert bench.outcomes == [CallOutcome.DENIED, OK]
     assert not (bench.context.workspace / "ran").exists()
 
 
@@ -167,7 +166,7 @@ async def test_after_a_stop_nothing_more_starts(bench: Bench) -> None:
     bench.stop = lambda: len(bench.reported) >= 2
     await bench.run(*[("shell", {"command": "echo x >> marker"})] * 4)
 
-    assert bench.outcomes == [S, S, K, K]
+    assert bench.outcomes == [OK, OK, SKIPPED, SKIPPED]
     assert bench.reported[2].shown == "not executed: the run was stopped"
     assert (bench.context.workspace / "marker").read_text() == "x\nx\n"
 
@@ -177,7 +176,7 @@ async def test_reads_are_not_started_after_a_stop_either(bench: Bench) -> None:
     bench.stop = lambda: True
     await bench.run(("list_files", {}), ("list_files", {}))
 
-    assert bench.outcomes == [K, K]
+    assert bench.outcomes == [SKIPPED, SKIPPED]
 
 
 async def test_cancellation_in_the_middle_of_a_batch(
@@ -203,7 +202,7 @@ async def test_cancellation_in_the_middle_of_a_batch(
             await anyio.sleep(0.01)
         tasks.cancel_scope.cancel()
 
-    assert bench.outcomes == [S, S, I, K]
+    assert bench.outcomes == [OK, OK, CUT, SKIPPED]
     assert bench.reported[2].shown.startswith("interrupted: ")
     assert sorted(p.name for p in workspace.iterdir()) == ["one", "three", "two"]
     assert running("90.0201") == []
@@ -221,7 +220,7 @@ async def test_cancellation_between_two_calls_skips_the_second(bench: Bench) -> 
         await bench.run(("shell", {"command": "true"}), ("shell", {"command": "touch ran"}))
 
     assert scope.cancelled_caught
-    assert bench.outcomes == [S, K]
+    assert bench.outcomes == [OK, SKIPPED]
     assert not (bench.context.workspace / "ran").exists()
 
 
@@ -243,7 +242,7 @@ async def test_cancellation_of_parallel_reads(bench: Bench) -> None:
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
 
-    assert bench.outcomes == [I, S, I]
+    assert bench.outcomes == [CUT, OK, CUT]
 
 
 @pytest.mark.parametrize("effect", ["read", "write"])
@@ -257,7 +256,7 @@ async def test_an_ending_inside_a_call_is_reported_and_passes_through(effect: An
     with pytest.raises(Stopped):
         await bench.run(("list_files", {}), ("last", {}), extra=(last,))
 
-    assert bench.outcomes[1] is I
+    assert bench.outcomes[1] is CUT
 
 
 @pytest.mark.parametrize("effect", ["read", "write"])
@@ -278,4 +277,4 @@ async def test_five_thousand_calls(bench: Bench) -> None:
     """Of 5,000 calls 64 run and every one has a record."""
     await bench.run(*[("list_files", {})] * 5_000)
 
-    assert bench.outcomes == [S] * 64 + [K] * 4_936
+    assert bench.outcomes == [OK] * 64 + [SKIPPED] * 4_936

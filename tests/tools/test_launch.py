@@ -37,7 +37,7 @@ async def run(
 
 
 async def until_there(file: Path) -> None:
-    while not file.exists():  # noqa: ASYNC110 - another process makes it
+    while not await anyio.Path(file).exists():  # noqa: ASYNC110 - another process makes it
         await anyio.sleep(0.01)
 
 
@@ -181,9 +181,7 @@ async def test_background_processes_end_with_their_command(
     assert running("90.0104") == []
 
 
-async def test_a_child_that_left_the_group_cannot_hold_the_result_up(
-    workspace: Path, running: Callable[[str], list[str]]
-) -> None:
+async def test_a_child_that_left_the_group_cannot_hold_the_result_up(workspace: Path) -> None:
     """`setsid` leaves the group; the pipe it holds is closed all the same."""
     started = time.monotonic()
     result = await run("setsid sleep 3.0105 & echo done", workspace)

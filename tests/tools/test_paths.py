@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import socket
 import threading
 import unicodedata
@@ -115,7 +116,7 @@ def test_an_absolute_path_inside_becomes_relative(workspace: Path, tmp_path: Pat
         max_size=12,
     ).map("".join)
 )
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=300)
 def test_no_path_normalises_to_one_outside(path: str) -> None:
     """Whatever the text, it is refused or becomes a clean path inside, which is its own clean form."""
     jail = Workspace(Path("/w"))
@@ -139,8 +140,12 @@ def test_a_file_is_written_read_and_observed(jail: Workspace, workspace: Path) -
     with jail.open("out dir/a b.csv") as file:
         assert file.read() == b"1,2"
     assert (workspace / "out dir/a b.csv").stat().st_mode & 0o777 == 0o750
-    assert os.listdir(workspace / "out dir") == ["a b.csv"]
+    assert _names(workspace / "out dir") == ["a b.csv"]
     assert jail.observe("out dir/a b.csv") == Observed("out dir/a b.csv", True, 3, _sha(b"1,2"))
+
+
+def _names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
 
 
 def _sha(data: bytes) -> str:
@@ -206,18 +211,25 @@ def test_swapping_a_directory_for_a_link_never_leads_out(
     (workspace / "link").symlink_to(outside)
     stop = threading.Event()
 
+    def move(name: str, to: str) -> None:
+        while True:
+            try:
+                (workspace / name).rename(workspace / to)
+            except OSError:  # A write has just made a directory in the gap.
+                shutil.rmtree(workspace / to, ignore_errors=True)
+            else:
+                return
+
     def swap() -> None:
         while not stop.is_set():
-            os.rename(workspace / "dir", workspace / "kept")
-            os.rename(workspace / "link", workspace / "dir")
-            os.rename(workspace / "dir", workspace / "link")
-            os.rename(workspace / "kept", workspace / "dir")
+            for name, to in (("dir", "kept"), ("link", "dir"), ("dir", "link"), ("kept", "dir")):
+                move(name, to)
 
     thread = threading.Thread(target=swap)
     thread.start()
     seen = set()
     try:
-        for _ in range(1_500):
+        for _ in range(500):
             try:
                 with jail.open("dir/secret.md") as file:
                     seen.add(file.read())
@@ -229,7 +241,7 @@ def test_swapping_a_directory_for_a_link_never_leads_out(
         thread.join()
 
     assert seen <= {b"inside"}
-    assert os.listdir(outside) == ["secret.md"]
+    assert _names(outside) == ["secret.md"]
 
 
 def test_only_regular_files_count(jail: Workspace, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,13 +308,13 @@ def test_no_descriptor_stays_open(jail: Workspace, workspace: Path, outside: Pat
     """Whatever a path does, every directory opened on its way is closed again."""
     (workspace / "a").mkdir()
     (workspace / "a/l").symlink_to(outside)
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(_names(Path("/proc/self/fd")))
     jail.write("a/b/c", b"x")
     for path in ("a/b/c", "a/x/y", "a/l/x", "a", "a/b/c/d"):
         jail.observe(path)
     entries(jail, depth=5)
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(_names(Path("/proc/self/fd"))) == before
 
 
 def test_a_listing_is_sorted_bounded_and_follows_no_link(

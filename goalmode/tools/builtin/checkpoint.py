@@ -80,7 +80,7 @@ async def _save(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
         done=items("done"),
         pending=items("pending"),
         failed=dict(_approach(context, value) for value in given.get("failed_approaches", ())),
-        found=tuple(Workspace(context.workspace).normalise(path) for path in items("deliverables")),
+        found=tuple(_path(context, path) for path in given.get("deliverables", ())),
     )
     return ToolOutput(_saved(context.work, patch), patch=patch)
 
@@ -117,6 +117,12 @@ def _item(context: ToolContext, name: str, text: str, limit: int) -> str:
     if not text.strip():
         raise ToolError(f"{name}: it is blank")
     return _clean(context, name, text.strip(), limit)
+
+
+def _path(context: ToolContext, path: str) -> str:
+    """Judged as the model wrote it: cleaning first would make a good name of a bad one."""
+    clean = Workspace(context.workspace).normalise(path)
+    return _item(context, "deliverables", clean, MAX_ITEM)
 
 
 def _approach(context: ToolContext, value: str | dict[str, str]) -> tuple[str, str]:

@@ -1,7 +1,12 @@
-"""`read_file`, `write_file`, `edit_file`, `list_files`: the workspace's files, never one outside of it."""
+"""`read_file`, `write_file`, `edit_file`, `list_files`: the workspace's files, never one outside of it.
+
+A read that is cancelled is left to itself. A write is small and is waited for: it must not land
+after its call has ended.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, BinaryIO
 
 from anyio import to_thread
@@ -13,12 +18,16 @@ from goalmode.tools.paths import Workspace, measure
 from goalmode.tools.record import SHOWN
 from goalmode.tools.registry import ToolContext, ToolOutput, tool
 from goalmode.tools.surrogates import well_formed
+from goalmode.tools.thread import in_daemon_thread
 
 PAGE = SHOWN - 1_000
 """Characters of one page of a file, so that the model sees all of it and knows where to go on."""
 
 MAX_EDIT = 10_000_000
 """Bytes of the largest file that `edit_file` takes."""
+
+MAX_HASHED = 64_000_000
+"""Bytes of the largest binary file whose hash is told."""
 
 MAX_ENTRIES = 500
 MAX_LIST_DEPTH = 10
@@ -46,7 +55,7 @@ async def read_file(
             file.seek(0)
             return _page(file, offset, limit)
 
-    return ToolOutput(await to_thread.run_sync(read))
+    return ToolOutput(await in_daemon_thread(read))
 
 
 @tool(effect="write")
@@ -106,7 +115,7 @@ async def list_files(
     def read() -> tuple[tuple[Entry, ...], bool]:
         return entries(Workspace(context.workspace), path, depth=depth, limit=MAX_ENTRIES)
 
-    found, more = await to_thread.run_sync(read)
+    found, more = await in_daemon_thread(read)
     lines = [_line(entry) for entry in found] or ["(empty)"]
     if more:
         lines.append(f"[only the first {MAX_ENTRIES} entries; list a directory below, or use less depth]")
@@ -129,9 +138,12 @@ def _line(entry: Entry) -> str:
 def _binary(file: BinaryIO) -> str:
     file.seek(0)
     begin = file.read(16).hex(" ")
+    size = os.fstat(file.fileno()).st_size
+    told = f"binary file, {size} bytes, not shown\nbegins with: {begin}"
+    if size > MAX_HASHED:
+        return told
     file.seek(0)
-    size, sha256 = measure(file)
-    return f"binary file, {size} bytes, not shown\nsha256: {sha256}\nbegins with: {begin}"
+    return f"{told}\nsha256: {measure(file)[1]}"
 
 
 def _page(file: BinaryIO, offset: int, limit: int) -> str:

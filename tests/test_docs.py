@@ -1,0 +1,82 @@
+"""What the documents say is what the program does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from goalmode.domain.exits import EXIT_FACTS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+
+BUILT = {"__pycache__", "build", "dist"}
+MACHINE_PATH = re.compile(r"/(?:work|farm|root|tmp|home|Users)/[A-Za-z]")
+
+
+def _rows(heading: str) -> list[list[str]]:
+    """The cells of the first table under a heading, without code marks; its head and rule left out."""
+    section = README.split(f"\n{heading}\n", 1)[1].split("\n## ", 1)[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_the_table_of_exit_reasons_is_the_facts_table() -> None:
+    """The README's table has the facts of every reason, in the same order."""
+    facts = [
+        [str(known.exit_code), reason.value, known.sentence, known.status.value, known.next_wakeup.value]
+        for reason, known in EXIT_FACTS.items()
+    ]
+
+    assert _rows("## How a wakeup ends") == facts
+
+
+def test_make_targets_of_the_readme_exist() -> None:
+    """Whoever types a `make` line of a document gets what it promises."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = {
+        name
+        for file in ("README.md", "CONTRIBUTING.md")
+        for name in re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / file).read_text("utf-8"), re.MULTILINE)
+    }
+
+    assert {"demo", "test"} <= named
+    assert named - targets == set()
+
+
+def test_the_changelog_has_room_for_what_comes() -> None:
+    """Changes are written down under Unreleased until there is a release."""
+    assert re.search(r"^## \[Unreleased\]$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_of_documents_lead_somewhere(name: str) -> None:
+    """A relative link names a file of the project."""
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", (ROOT / name).read_text("utf-8"))
+
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def _texts(root: Path) -> Iterator[tuple[Path, str]]:
+    for path in sorted(root.iterdir()):
+        if path.name in BUILT or path.name.endswith(".egg-info"):
+            continue
+        if path.is_dir() and (not path.name.startswith(".") or path.name == ".ci"):
+            yield from _texts(path)
+        elif path.is_file() and path.suffix != ".gz":
+            yield path, path.read_text("utf-8", errors="replace")
+
+
+def test_no_file_names_a_path_of_somebodys_machine() -> None:
+    """The project does not know where it was written."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
+        for path, text in _texts(ROOT)
+        for number, line in enumerate(text.splitlines(), 1)
+        if MACHINE_PATH.search(line)
+    ]
+
+    assert found == []
