@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -75,6 +76,7 @@ def writing_engine(path: Path, *, synchronous: str, busy_seconds: float) -> sa.E
     engine = sa.create_engine(
         f"sqlite:///{path}",
         connect_args={"timeout": busy_seconds, "check_same_thread": False},
+        json_deserializer=_from_json,
         hide_parameters=True,
     )
 
@@ -100,23 +102,36 @@ def writing_engine(path: Path, *, synchronous: str, busy_seconds: float) -> sa.E
 def reading_engine(path: Path, *, busy_seconds: float) -> sa.Engine:
     """An engine that cannot write. Each transaction is one consistent view."""
 
-    def open_file() -> sqlite3.Connection:
-        # Where the directory is read-only and no WAL is left, SQLite needs to be told that nothing can change.
-        wal = Path(f"{path}-wal")
-        settled = not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
-        mode = "immutable=1" if settled else "mode=ro"
-        uri = f"{path.absolute().as_uri()}?{mode}"
-        return sqlite3.connect(
-            uri, uri=True, timeout=busy_seconds, check_same_thread=False, isolation_level=None
-        )
-
-    engine = sa.create_engine("sqlite://", creator=open_file, poolclass=sa.QueuePool, hide_parameters=True)
+    engine = sa.create_engine(
+        "sqlite://",
+        creator=lambda: open_reading(path, busy_seconds=busy_seconds),
+        poolclass=sa.QueuePool,
+        json_deserializer=_from_json,
+        hide_parameters=True,
+    )
 
     @event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
         connection.exec_driver_sql("BEGIN DEFERRED")
 
     return engine
+
+
+def open_reading(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+    """A connection that cannot write, also where nothing can."""
+    # Where the directory is read-only and no WAL is left, SQLite needs to be told that nothing can change.
+    wal = Path(f"{path}-wal")
+    settled = not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
+    uri = f"{path.absolute().as_uri()}?{'immutable=1' if settled else 'mode=ro'}"
+    return sqlite3.connect(uri, uri=True, timeout=busy_seconds, check_same_thread=False, isolation_level=None)
+
+
+def _from_json(text: str) -> Any:
+    """A stored JSON value; text that is none stays text, so that only what reads the field refuses it, by its name."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 @contextmanager

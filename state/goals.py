@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from goalmode.domain.budget import Limits
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import Control, Goal, GoalSpec, Requirement, RequirementStatus
 from goalmode.errors import NotAllowed, StoreUnreadable, UnknownGoal
-from goalmode.state import mapping
+from goalmode.state import mapping, wakeups
 from goalmode.state import tables as t
 from goalmode.state.store import Store
 
@@ -81,7 +81,10 @@ def get(store: Store, goal: int) -> Goal:
 
 def read(connection: sa.Connection, goal: int) -> Goal:
     """The goal at one moment, inside a transaction."""
-    row = connection.execute(sa.select(t.goals).where(t.goals.c.id == goal)).first()
+    try:
+        row = connection.execute(sa.select(t.goals).where(t.goals.c.id == goal)).first()
+    except ValueError as error:
+        raise StoreUnreadable(f"goal number {goal}: a time that is stored is none: {error}") from None
     if row is None:
         raise UnknownGoal("the goal has been deleted")
     requirements = _contract_rows(connection, t.requirements, goal)
@@ -154,19 +157,11 @@ def edit(store: Store, goal: Goal, change: Edit, *, now: datetime, author: str =
     objective = goal.objective if change.objective is None else store.clean(change.objective)
     requirements = goal.requirements if change.requirements is None else change.requirements
     paths = tuple(d.path for d in goal.deliverables) if change.deliverables is None else change.deliverables
-    reopened = {}
-    if goal.status is GoalStatus.DONE:
-        reopened = {
-            "status": GoalStatus.ACTIVE,
-            "status_detail": "",
-            "next_wakeup_at": now,
-            "wake_reason": "edited",
-        }
     with store.writing() as connection:
         changed = connection.execute(
             sa.update(t.goals)
             .where(t.goals.c.id == goal.id, t.goals.c.revision == change.revision)
-            .values(objective=objective, revision=change.revision + 1, updated_at=now, **reopened)
+            .values(objective=objective, revision=change.revision + 1, updated_at=now)
         )
         if changed.rowcount != 1:
             raise NotAllowed(
@@ -177,40 +172,32 @@ def edit(store: Store, goal: Goal, change: Edit, *, now: datetime, author: str =
         _write_contract(
             store, connection, goal.id, change.revision + 1, objective, requirements, paths, author, now
         )
+        # A wakeup may have closed the goal since it was read.
+        connection.execute(
+            sa.update(t.goals)
+            .where(t.goals.c.id == goal.id, t.goals.c.status == GoalStatus.DONE)
+            .values(status=GoalStatus.ACTIVE, status_detail="", next_wakeup_at=now, wake_reason="edited")
+        )
         post(store, connection, goal.id, "edit", f"revision {change.revision + 1}", now)
     return get(store, goal.id)
 
 
-def set_limits(store: Store, goal: Goal, limits: Limits, *, now: datetime) -> Goal:
-    """Change a goal's limits. Each change is a new limits revision, so that one more wrap-up is possible."""
-    with store.writing() as connection:
-        connection.execute(
-            sa.update(t.goals)
-            .where(t.goals.c.id == goal.id)
-            .values(
-                limits=mapping.limits_to_json(limits), limits_rev=t.goals.c.limits_rev + 1, updated_at=now
-            )
-        )
-        _event(connection, goal.id, "limits", mapping.limits_to_json(limits), now)
-    return get(store, goal.id)
-
-
-def set_settings(store: Store, goal: Goal, *, now: datetime, **changes: Any) -> Goal:
-    settings = replace(goal.settings, **changes)
-    with store.writing() as connection:
-        connection.execute(
-            sa.update(t.goals)
-            .where(t.goals.c.id == goal.id)
-            .values(settings=mapping.settings_to_json(settings), updated_at=now)
-        )
-    return get(store, goal.id)
-
-
-def make_due(store: Store, goal: Goal, *, now: datetime, reason: str, answer: str | None = None) -> Goal:
+def make_due(
+    store: Store,
+    goal: Goal,
+    *,
+    now: datetime,
+    reason: str,
+    answer: str | None = None,
+    limits: Limits | None = None,
+) -> Goal:
     """Let the goal be woken now; its streak of bad endings and its count of obstacles start anew.
 
-    An `answer` goes through the inbox."""
+    An `answer` goes through the inbox. New `limits` are a new limits revision, so that one more wrap-up is possible.
+    """
     with store.writing() as connection:
+        if limits is not None:
+            _set_limits(connection, goal.id, limits, now)
         connection.execute(
             sa.update(t.goals)
             .where(t.goals.c.id == goal.id)
@@ -231,17 +218,24 @@ def make_due(store: Store, goal: Goal, *, now: datetime, reason: str, answer: st
     return get(store, goal.id)
 
 
-def stop(store: Store, goal: Goal, control: Control, *, now: datetime, running: bool) -> Goal:
-    """Ask a running wakeup to end, or set the status at once where none runs."""
+def is_running(store: Store, connection: sa.Connection, goal: int) -> bool:
+    """Whether a wakeup of the goal is open whose owner lives."""
+    running = wakeups.open_wakeup(connection, goal)
+    return running is not None and not running.lease.is_void(store.clock.lease_ms(), store.owner)
+
+
+def stop(store: Store, goal: Goal, control: Control, *, now: datetime) -> tuple[Goal, bool]:
+    """Ask a running wakeup to end, or set the status at once where none runs; returns the goal, and which it was."""
     status = GoalStatus.PAUSED if control is Control.PAUSE else GoalStatus.ABORTED
     at_once = {"status": status, "status_detail": "by the user", "next_wakeup_at": None, "wake_reason": ""}
-    changes = {"control": control} if running else {**at_once, "control": Control.NONE}
     with store.writing() as connection:
+        running = is_running(store, connection, goal.id)
+        changes = {"control": control} if running else {**at_once, "control": Control.NONE}
         connection.execute(
             sa.update(t.goals).where(t.goals.c.id == goal.id).values(updated_at=now, **changes)
         )
         post(store, connection, goal.id, "stop", control.value, now)
-    return get(store, goal.id)
+    return get(store, goal.id), running
 
 
 def delete(store: Store, goal: Goal) -> None:
@@ -326,5 +320,14 @@ def _write_contract(
     )
 
 
-def _event(connection: sa.Connection, goal: int, kind: str, data: Mapping[str, Any], now: datetime) -> None:
-    connection.execute(sa.insert(t.events).values(goal=goal, kind=kind, data=dict(data), at=now))
+def _set_limits(connection: sa.Connection, goal: int, limits: Limits, now: datetime) -> None:
+    stored = connection.execute(sa.select(t.goals.c.limits).where(t.goals.c.id == goal)).scalar_one()
+    new = mapping.limits_to_json(limits)
+    # Fields that a newer goalmode may have put there stay.
+    merged = {**stored, **new} if isinstance(stored, dict) else new
+    connection.execute(
+        sa.update(t.goals)
+        .where(t.goals.c.id == goal)
+        .values(limits=merged, limits_rev=t.goals.c.limits_rev + 1, updated_at=now)
+    )
+    connection.execute(sa.insert(t.events).values(goal=goal, kind="limits", data=new, at=now))

@@ -98,17 +98,18 @@ def intent(
             .returning(t.turns.c.id)
         ).scalar_one()
         for position, planned in enumerate(calls):
+            call_id = store.clean(planned.call.id)
             connection.execute(
                 sa.insert(t.tool_calls).values(
                     wakeup=claimed.wakeup,
                     turn=turn,
                     position=position,
-                    call_id=store.clean(planned.call.id),
+                    call_id=call_id,
                     tool=store.clean(planned.call.name)[:200],
                     effect=planned.effect,
                     args_sha=sha(planned.call.arguments),
                     brief=store.clean(planned.brief),
-                    idem_key=f"{claimed.goal}:{claimed.seq}:{seq}:{planned.call.id}",
+                    idem_key=f"{claimed.goal}:{claimed.seq}:{seq}:{call_id}",
                     ms=0,
                     result_bytes=0,
                     redactions=0,
@@ -202,9 +203,10 @@ def outcome(
 def reserve(store: Store, claimed: Claimed, usage: Usage, *, wrap_up: bool) -> bool:
     """Reserve what a call may cost, where no outcome did; for the wrap-up also take its latch, before it is sent.
 
-    Returns False, with nothing stored, if this limit's wrap-up was made already.
+    Returns False, with nothing reserved, if this limit's wrap-up was made already.
     """
     with store.writing(durable=wrap_up) as connection:
+        guard(store, connection, claimed)
         if wrap_up and not latch_wrap_up(connection, claimed.goal):
             return False
         guard(store, connection, claimed, reserved_input=usage.input, reserved_output=usage.output)

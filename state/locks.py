@@ -26,13 +26,13 @@ TAKEOVER_SECONDS = 5.0
 
 @dataclass
 class Hold:
-    """A shared lock, held for one call."""
+    """A shared lock, held for one call: by this process, or once its process group is marked by that alone."""
 
     fd: int | None
     call_id: str
 
     def mark(self, process_group: int) -> None:
-        assert self.fd is not None
+        assert self.fd is not None, "a hold covers one process group"
         _append(
             self.fd,
             {
@@ -41,6 +41,13 @@ class Hold:
                 "start": process_start(process_group, zombie=True),
             },
         )
+        # The group has inherited the descriptor. An owner that is stopped must not keep the lock of ended tools.
+        self.release()
+
+    def release(self) -> None:
+        if self.fd is not None:
+            os.close(self.fd)
+            self.fd = None
 
 
 class LockGate:
@@ -55,15 +62,17 @@ class LockGate:
 
     @contextmanager
     def enter(self, call_id: str) -> Iterator[Hold]:
-        fd = _open(self._path)
+        hold = Hold(_open(self._path), call_id)
         try:
-            fcntl.flock(fd, fcntl.LOCK_SH)
+            assert hold.fd is not None
+            fcntl.flock(hold.fd, fcntl.LOCK_SH)
             if self._current_fence() != self._fence:
+                discard(self._path)
                 raise Fenced
-            _append(fd, {"call": call_id})
-            yield Hold(fd, call_id)
+            _append(hold.fd, {"call": call_id})
+            yield hold
         finally:
-            os.close(fd)  # A child that inherited the descriptor keeps the lock.
+            hold.release()  # A child that inherited the descriptor keeps the lock.
 
 
 @contextmanager
@@ -71,16 +80,14 @@ def take_over(path: Path) -> Iterator[frozenset[str] | None]:
     """Hold an old owner's lock file exclusively; yields the ids of the calls it started on this boot.
 
     Yields None if its tools could not be ended in time: the goal must not be woken yet. The file is removed afterwards.
+    It is made where there is none: an old owner that wakes up now must wait for the new fence, then see it.
     """
-    if not path.exists():
-        yield frozenset()
-        return
     fd = _open(path)
     try:
         if not _exclusive(fd, path):
             yield None
             return
-        yield frozenset(str(mark["call"]) for mark in _marks(path))
+        yield started(path)
         path.unlink(missing_ok=True)
     finally:
         os.close(fd)
@@ -90,6 +97,11 @@ def discard(path: Path) -> None:
     """Remove the lock file of a wakeup that has closed."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
+
+
+def started(path: Path) -> frozenset[str]:
+    """The ids of the calls that were started on this boot."""
+    return frozenset(str(mark["call"]) for mark in _marks(path))
 
 
 def end_tools(path: Path) -> None:

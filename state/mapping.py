@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
+from math import inf
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -25,6 +26,21 @@ from goalmode.errors import StoreUnreadable
 
 VERSION = 1
 """Of the JSON values inside rows, in their field `v`."""
+
+_SETTINGS: Mapping[str, Callable[[object], bool]] = {
+    "model": lambda v: isinstance(v, str),
+    "base_url": lambda v: isinstance(v, str),
+    "api_key_env": lambda v: isinstance(v, str),
+    "max_turns": lambda v: _is_count(v),
+    "early_turns": lambda v: _is_count(v),
+    "max_recoveries": lambda v: _is_count(v),
+    "lang": lambda v: isinstance(v, str),
+    "policy": lambda v: isinstance(v, str),
+    "tools": lambda v: v is None or (isinstance(v, list) and all(isinstance(name, str) for name in v)),
+    "context_tokens": lambda v: v is None or _is_count(v),
+    "until_budget": lambda v: isinstance(v, bool),
+}
+"""What each field of the stored settings may be."""
 
 T = TypeVar("T")
 
@@ -52,16 +68,15 @@ def settings_to_json(settings: GoalSettings) -> dict[str, Any]:
 
 def settings_from_json(uid: str, value: object) -> GoalSettings:
     data = _object(uid, "settings", value)
-    known = {f.name for f in fields(GoalSettings)}
-    given = {k: v for k, v in data.items() if k in known}
-    try:
-        if "policy" in given:
-            given["policy"] = ContextPolicy(given["policy"])
-        if given.get("tools") is not None:
-            given["tools"] = tuple(given["tools"])
-        return GoalSettings(**given)
-    except (TypeError, ValueError) as error:
-        raise StoreUnreadable(f"goal {uid}: settings: {error}") from None
+    given = {f.name: data[f.name] for f in fields(GoalSettings) if f.name in data}
+    for name, found in given.items():
+        if not _SETTINGS[name](found):
+            raise StoreUnreadable(f"goal {uid}: settings.{name} is {found!r}, which is of another type")
+    if "policy" in given:
+        given["policy"] = word(uid, "settings.policy", ContextPolicy, given["policy"])
+    if given.get("tools") is not None:
+        given["tools"] = tuple(given["tools"])
+    return GoalSettings(**given)
 
 
 def goal_from_rows(
@@ -84,7 +99,7 @@ def goal_from_rows(
                 f"R{r.position}",
                 r.text,
                 r.command,
-                _enum(uid, "requirement.status", RequirementStatus, r.status),
+                word(uid, "requirement.status", RequirementStatus, r.status),
             )
             for r in requirements
         ),
@@ -100,9 +115,9 @@ def goal_from_rows(
             active_seconds=_count(uid, "spent_active_ms", row.spent_active_ms) / 1000,
         ),
         settings=settings_from_json(uid, row.settings),
-        status=_enum(uid, "status", GoalStatus, row.status),
+        status=word(uid, "status", GoalStatus, row.status),
         status_detail=row.status_detail,
-        control=_enum(uid, "control", Control, row.control),
+        control=word(uid, "control", Control, row.control),
         fence=row.fence,
         inbox_head=inbox_head,
         next_wakeup_at=row.next_wakeup_at,
@@ -119,11 +134,11 @@ def goal_from_rows(
 def item_from_row(uid: str, row: sa.Row[Any]) -> WorkItem:
     return WorkItem(
         number=row.number,
-        kind=_enum(uid, "work_item.kind", ItemKind, row.kind),
-        status=_enum(uid, "work_item.status", ItemStatus, row.status),
+        kind=word(uid, "work_item.kind", ItemKind, row.kind),
+        status=word(uid, "work_item.status", ItemStatus, row.status),
         text=row.text,
         evidence=row.evidence,
-        provenance=_enum(uid, "work_item.provenance", Provenance, row.provenance),
+        provenance=word(uid, "work_item.provenance", Provenance, row.provenance),
         wakeup=row.wakeup,
         count=row._mapping["count"],
     )
@@ -159,18 +174,23 @@ def _object(uid: str, name: str, value: object) -> Mapping[str, Any]:
 def _number(uid: str, data: Mapping[str, Any], name: str, kind: Any) -> Any:
     """A limit that is there but no number must never read as "unlimited"."""
     value = data.get(name.rpartition(".")[2])
-    if value is not None and (not isinstance(value, kind) or isinstance(value, bool) or value < 0):
+    if value is not None and (not isinstance(value, kind) or isinstance(value, bool) or not 0 <= value < inf):
         raise StoreUnreadable(f"goal {uid}: {name} is {value!r}, a number was expected")
     return value
 
 
 def _count(uid: str, name: str, value: object) -> int:
-    if not isinstance(value, int) or value < 0:
+    if not isinstance(value, int) or not _is_count(value):
         raise StoreUnreadable(f"goal {uid}: {name} is {value!r}, a whole number was expected")
     return value
 
 
-def _enum(uid: str, name: str, words: Callable[[str], T], value: str) -> T:
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def word(uid: str, name: str, words: Callable[[str], T], value: str) -> T:
+    """`value` as a member of a closed list."""
     try:
         return words(value)
     except ValueError:

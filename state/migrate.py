@@ -9,6 +9,7 @@ from pathlib import Path
 
 import goalmode.migrations
 from goalmode.errors import StoreError, StoreNewer
+from goalmode.state.engine import open_reading
 from goalmode.state.owner import Lease, Owner
 
 HEAD = "0001"
@@ -24,7 +25,7 @@ def revision(path: Path) -> str | None:
         StoreError: the file holds tables, but not ours.
     """
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(open_reading(path)) as connection:
             tables = {
                 row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
             }
@@ -88,7 +89,7 @@ def _is_known(found: str) -> bool:
 
 
 def _refuse_live_leases(path: Path, here: Owner, now_ms: int) -> None:
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(open_reading(path)) as connection:
         rows = connection.execute(
             "SELECT owner, host_label, pid, pid_start, boot_id, lease_ms FROM wakeups WHERE exit_reason IS NULL"
         ).fetchall()

@@ -7,7 +7,7 @@ fence, and touches no row once somebody else has taken over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -34,6 +34,7 @@ class OpenWakeup:
     fence: int
     lease: Lease
     started_at: datetime
+    progress: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,19 @@ def open_wakeup(connection: sa.Connection, goal: int) -> OpenWakeup | None:
     if row is None:
         return None
     owner = Owner(row.owner, row.host_label, row.pid, row.pid_start, row.boot_id)
-    return OpenWakeup(row.id, row.seq, row.fence, Lease(owner, row.lease_ms), row.started_at)
+    return OpenWakeup(row.id, row.seq, row.fence, Lease(owner, row.lease_ms), row.started_at, row.progress)
 
 
 def turns_of(connection: sa.Connection, wakeup: int) -> int:
-    """The wakeup's committed turns."""
-    return int(connection.execute(sa.select(t.wakeups.c.turns).where(t.wakeups.c.id == wakeup)).scalar() or 0)
+    """The wakeup's turns with a committed outcome: one whose tools never ended is none."""
+    done = sa.select(sa.func.count()).where(t.turns.c.wakeup == wakeup, t.turns.c.state == t.TurnState.DONE)
+    return connection.execute(done).scalar_one()
+
+
+def was_interrupted(connection: sa.Connection, goal: int, seq: int) -> bool:
+    """Whether the goal's wakeup number `seq` ended because its process did."""
+    ending = sa.select(t.wakeups.c.exit_reason).where(t.wakeups.c.goal == goal, t.wakeups.c.seq == seq)
+    return connection.execute(ending).scalar() == ExitReason.INTERRUPTED
 
 
 def control(store: Store, goal: int) -> Control:
@@ -182,11 +190,13 @@ def claim(
             .returning(t.wakeups.c.id)
         ).scalar_one()
         if context is not None:
-            _store_context(connection, wakeup, context)
+            _store_context(store, connection, wakeup, context)
         return Claimed(goal.id, int(wakeup), seq, int(fence))
 
 
-def _store_context(connection: sa.Connection, wakeup: int, context: StoredContext) -> None:
+def _store_context(
+    store: Store, connection: sa.Connection, wakeup: int, context: StoredContext
+) -> None:
     connection.execute(
         sa.insert(t.contexts).values(
             wakeup=wakeup,
@@ -196,8 +206,8 @@ def _store_context(connection: sa.Connection, wakeup: int, context: StoredContex
             encoding=context.encoding,
             completion_phrases=context.completion_phrases,
             sections=[dict(s) for s in context.sections],
-            body=bodies.put(connection, context.text),
-            messages=bodies.put_json(connection, context.messages),
+            body=bodies.put(connection, store.clean(context.text)),
+            messages=bodies.put_json(connection, store.clean_json(context.messages)),
         )
     )
 
@@ -264,7 +274,7 @@ def recover(
 
     Calls that had started and have no outcome become `interrupted`, those that had not `skipped`. What the call to
     the model that may have been out was reserved is charged, as an estimate. The fence grows, so that nothing the
-    old owner still does can count.
+    old owner still does can count. A stop that the user asked for, at any time until now, beats `after`.
     """
     with store.writing() as connection:
         row = connection.execute(
@@ -296,7 +306,7 @@ def recover(
             lost = Usage(input=row.reserved_input, output=row.reserved_output, estimated=True)
             _lost_turn(connection, dead, lost, now)
             charge(connection, claimed, lost, turns=0, active_ms=0, now=now)
-        settle_goal(connection, goal.id, after, now, fence=t.goals.c.fence + 1)
+        settle_goal(connection, goal.id, _honoured(connection, goal.id, after), now, fence=t.goals.c.fence + 1)
         return True
 
 
@@ -319,32 +329,34 @@ def close(
         Fenced: somebody else has the goal.
         ClaimSuperseded: success was claimed at another revision of the contract than the goal now has.
     """
+    exit = replace(exit, detail=store.clean(exit.detail), facts=store.clean_json(exit.facts))
+    after = replace(after, status_detail=store.clean(after.status_detail))
     with store.writing() as connection:
+        guard(store, connection, claimed, reserved_input=0, reserved_output=0)
         row = connection.execute(
             sa.select(t.goals.c.control, t.goals.c.revision).where(t.goals.c.id == claimed.goal)
-        ).first()
-        if row is None:
-            raise Fenced
+        ).one()
         if exit.reason is ExitReason.CURRENT_TASK_DONE and row.revision != revision:
             raise ClaimSuperseded
         if exit.reason is not ExitReason.CURRENT_TASK_DONE and row.control != Control.NONE:
             exit, after = _stopped(Control(row.control), exit, after)
-        guard(
-            store,
-            connection,
-            claimed,
-            exit_reason=exit.reason,
-            exit_detail=store.clean(exit.detail),
-            exit_facts={"v": mapping.VERSION, **exit.facts},
-            reserved_input=0,
-            reserved_output=0,
-            ended_at=now,
+        connection.execute(
+            sa.update(t.wakeups)
+            .where(t.wakeups.c.id == claimed.wakeup)
+            .values(
+                exit_reason=exit.reason,
+                exit_detail=exit.detail,
+                exit_facts={"v": mapping.VERSION, **exit.facts},
+                ended_at=now,
+            )
         )
         charge(connection, claimed, Usage(), turns=0, active_ms=active_ms, now=now)
         _leave_nothing_open(connection, claimed.wakeup)
         if exit.reason is ExitReason.CURRENT_TASK_DONE:
             _mark_verified(connection, claimed.goal, checks, now)
-        settle_goal(connection, claimed.goal, _with_news(connection, claimed, after, now), now)
+        kinds = ("note", "answer", "edit") if row.revision != revision else ("note", "answer")
+        after = _with_news(connection, claimed, kinds, after, now)
+        settle_goal(connection, claimed.goal, after, now)
     return exit, after
 
 
@@ -451,18 +463,39 @@ def _leave_nothing_open(connection: sa.Connection, wakeup: int) -> None:
     )
 
 
-def _with_news(connection: sa.Connection, claimed: Claimed, after: Aftermath, now: datetime) -> Aftermath:
-    """What a user said during the wakeup makes an active goal due at once."""
+def _with_news(
+    connection: sa.Connection, claimed: Claimed, kinds: Sequence[str], after: Aftermath, now: datetime
+) -> Aftermath:
+    """What a user said during the wakeup and the model has not seen makes an active or waiting goal due at once."""
     news = connection.execute(
         sa.select(sa.func.max(t.inbox.c.id))
         .join(t.wakeups, t.wakeups.c.goal == t.inbox.c.goal)
         .where(
-            t.wakeups.c.id == claimed.wakeup, t.inbox.c.id > t.wakeups.c.inbox_seen, t.inbox.c.kind != "stop"
+            t.wakeups.c.id == claimed.wakeup,
+            t.inbox.c.id > t.wakeups.c.inbox_seen,
+            t.inbox.c.kind.in_(kinds),
         )
     ).scalar()
     if news is None or after.status not in (GoalStatus.ACTIVE, GoalStatus.WAITING_USER):
         return after
     return Aftermath(GoalStatus.ACTIVE, "", now, "the user spoke", after.streak, after.failures)
+
+
+def _honoured(connection: sa.Connection, goal: int, after: Aftermath) -> Aftermath:
+    """`after`, unless the user has stopped the goal: before its owner died (control) or after it (status)."""
+    row = connection.execute(
+        sa.select(t.goals.c.status, t.goals.c.status_detail, t.goals.c.control).where(t.goals.c.id == goal)
+    ).one()
+    match row.control:
+        case Control.PAUSE:
+            status, detail = GoalStatus.PAUSED, "by the user"
+        case Control.ABORT:
+            status, detail = GoalStatus.ABORTED, "by the user"
+        case _ if row.status != GoalStatus.ACTIVE:
+            status, detail = GoalStatus(row.status), row.status_detail
+        case _:
+            return after
+    return Aftermath(status, detail, None, "", after.streak, after.failures)
 
 
 def _stopped(control: Control, exit: Exit, after: Aftermath) -> tuple[Exit, Aftermath]:

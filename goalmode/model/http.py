@@ -203,6 +203,6 @@ def _parsed(base_url: str) -> httpx.URL:
         url = httpx.URL(base_url)
     except (httpx.InvalidURL, ValueError, TypeError):
         url = httpx.URL()
-    if url.scheme not in ("http", "https") or not url.host:
+    if url.scheme not in ("http", "https") or not url.host or (url.port or 0) > 65_535:
         raise ModelError(ErrorKind.BAD_REQUEST, "base_url is not an http or https address")
     return url

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from goalmode.domain.budget import Limits
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import MAX_OBJECTIVE, Control, Goal, GoalSettings, GoalSpec, Requirement
 from goalmode.errors import BadInput, NotAllowed
-from goalmode.state import goals, wakeups
+from goalmode.state import goals
 from goalmode.state.goals import Edit
 from goalmode.state.store import Store
 from goalmode.tools.paths import Workspace
@@ -30,8 +30,17 @@ def create_goal(store: Store, spec: GoalSpec) -> Goal:
         BadInput: a field is wrong; the store is as it was.
     """
     now = store.clock.now()
+    return goals.create(store, checked(spec, now), now=now)
+
+
+def checked(spec: GoalSpec, now: datetime) -> GoalSpec:
+    """`spec` in the form in which it is stored.
+
+    Raises:
+        BadInput: a field is wrong.
+    """
     workspace = _workspace(spec.workspace)
-    checked = replace(
+    return replace(
         spec,
         objective=_objective(spec.objective),
         workspace=str(workspace),
@@ -40,7 +49,6 @@ def create_goal(store: Store, spec: GoalSpec) -> Goal:
         limits=_limits(spec.limits, now),
         settings=_settings(spec.settings),
     )
-    return goals.create(store, checked, now=now)
 
 
 def edit_goal(
@@ -88,9 +96,9 @@ def resume_goal(store: Store, goal: Goal, *, limits: Limits | None = None, answe
     if answer is not None and len(answer) > MAX_OBJECTIVE:
         raise BadInput("answer", answer, f"at most {MAX_OBJECTIVE:,} characters, it has {len(answer):,}")
     now = store.clock.now()
-    if limits is not None and limits != goal.limits:
-        goal = goals.set_limits(store, goal, _limits(limits, now), now=now)
-    return goals.make_due(store, goal, now=now, reason="answered" if answer else "resumed", answer=answer)
+    changed = None if limits is None or limits == goal.limits else _limits(limits, now)
+    reason = "answered" if answer else "resumed"
+    return goals.make_due(store, goal, now=now, reason=reason, answer=answer, limits=changed)
 
 
 def raised(limits: Limits, changes: Mapping[str, str]) -> Limits:
@@ -123,8 +131,7 @@ def stop_goal(store: Store, goal: Goal, control: Control) -> tuple[Goal, bool]:
     _refuse_aborted(goal, control.value)
     if control is Control.PAUSE and goal.status in (GoalStatus.DONE, GoalStatus.PAUSED):
         raise NotAllowed(f"goal {goal.uid}: is {goal.status}, there is nothing to pause")
-    running = _is_running(store, goal)
-    return goals.stop(store, goal, control, now=store.clock.now(), running=running), running
+    return goals.stop(store, goal, control, now=store.clock.now())
 
 
 def delete_goal(store: Store, goal: Goal) -> None:
@@ -133,7 +140,9 @@ def delete_goal(store: Store, goal: Goal) -> None:
     Raises:
         NotAllowed: a wakeup of it runs.
     """
-    if _is_running(store, goal):
+    with store.reading() as connection:
+        running = goals.is_running(store, connection, goal.id)
+    if running:
         raise NotAllowed(f"goal {goal.uid}: a wakeup runs; `goalmode abort {goal.uid}` first")
     goals.delete(store, goal)
 
@@ -221,12 +230,22 @@ def _deliverables(paths: Iterable[str], workspace: Path) -> tuple[str, ...]:
 
 
 def _limits(limits: Limits, now: datetime) -> Limits:
-    for field in fields(limits):
-        value = getattr(limits, field.name)
-        if isinstance(value, int | float) and value < 0:
-            raise BadInput(field.name, value, "0 or more; leave it out for no limit")
-    if limits.deadline is not None and limits.deadline <= now - timedelta(seconds=1):
-        raise BadInput("deadline", limits.deadline.isoformat(), "a time in the future")
+    for name, kind, expected in (
+        ("turns", int, "a whole number"),
+        ("wakeups", int, "a whole number"),
+        ("tokens", int, "a whole number"),
+        ("active_seconds", int | float, "a number of seconds"),
+    ):
+        value = getattr(limits, name)
+        if value is not None and (
+            not isinstance(value, kind) or isinstance(value, bool) or not 0 <= value < 1e18
+        ):
+            raise BadInput(name, value, f"{expected} from 0; leave it out for no limit")
+    deadline = limits.deadline
+    if deadline is not None and (not isinstance(deadline, datetime) or deadline.tzinfo is None):
+        raise BadInput("deadline", deadline, "a time with its offset from UTC")
+    if deadline is not None and deadline <= now - timedelta(seconds=1):
+        raise BadInput("deadline", deadline.isoformat(), "a time in the future")
     return limits
 
 
@@ -246,9 +265,3 @@ def _settings(settings: GoalSettings) -> GoalSettings:
 def _refuse_aborted(goal: Goal, command: str) -> None:
     if goal.status is GoalStatus.ABORTED:
         raise NotAllowed(f"goal {goal.uid}: is aborted and can only be read, so `{command}` is refused")
-
-
-def _is_running(store: Store, goal: Goal) -> bool:
-    with store.reading() as connection:
-        running = wakeups.open_wakeup(connection, goal.id)
-    return running is not None and not running.lease.is_void(store.clock.lease_ms(), store.owner)

@@ -220,9 +220,13 @@ class Wake:
         mark, self._mark = self._mark, self._store.clock.monotonic()
         return max(0, int((self._mark - mark) * 1000))
 
+    def end_tools(self) -> None:
+        """End what the wakeup's tools have started, at once. Nothing is stored."""
+        locks.end_tools(self._store.lock_file(self._claimed.goal, self._claimed.fence))
+
     def _on_lost(self) -> None:
         self.lost = True
-        locks.end_tools(self._store.lock_file(self._claimed.goal, self._claimed.fence))
+        self.end_tools()
 
 
 def begin_wakeup(
@@ -244,7 +248,7 @@ def begin_wakeup(
     if skip is not None:
         return skip
     goal = goals.get(store, goal_id)
-    skip = _refusal(store, goal, only_if_due)
+    skip = refusal(store, goal, only_if_due=only_if_due)
     if skip is not None:
         return skip
     seen = snapshot.snapshot(store, goal_id, now=store.clock.now())
@@ -304,7 +308,8 @@ def _recover_or_skip(store: Store, goal_id: int, jitter: Callable[[], float]) ->
     return None
 
 
-def _refusal(store: Store, goal: Goal, only_if_due: bool) -> Skip | None:
+def refusal(store: Store, goal: Goal, *, only_if_due: bool = True) -> Skip | None:
+    """Why the goal, which nobody runs, would not be woken now; None if it would. Nothing is written."""
     if goal.status is not GoalStatus.ACTIVE:
         return Skip(_STATUS_SKIPS[goal.status], goal.status_detail or f"the goal is {goal.status}")
     if goal.host_label != store.owner.host_label:

@@ -156,7 +156,8 @@ def step_from_json(value: Mapping[str, Any]) -> Step:
     """
     fields = {key: item for key, item in value.items() if key != "forever"}
     if "status" in fields:
-        return Status(**_known(Status, {**fields, "code": fields.pop("status")}))
+        fields["code"] = fields.pop("status")
+        return Status(**_known(Status, fields))
     if "raw" in fields:
         return Raw(str(fields["raw"]).encode())
     calls = fields.pop("tools", [])

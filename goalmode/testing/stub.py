@@ -103,12 +103,18 @@ class Stub:
             return self._reject(_refused(400, f"the stub's script has no step {number + 1}")), number
 
     def wait(self, until: float | threading.Event) -> None:
-        """Stall, but not beyond the end of the block."""
+        """Stall.
+
+        Raises:
+            ConnectionAbortedError: the block has ended; there is nobody left to answer.
+        """
         if isinstance(until, threading.Event):
             while not until.wait(0.02) and not self._stopping.is_set():
                 pass
         else:
             self._stopping.wait(until)
+        if self._stopping.is_set():
+            raise ConnectionAbortedError
 
     def _reject(self, refusal: Status) -> Status:
         if isinstance(refusal.body, Mapping):

@@ -32,9 +32,8 @@ FAIL_CLOSED = {
 @pytest.mark.parametrize("text", ["", "All done."], ids=["silent", "prose"])
 def test_no_ending_is_inferred(stop: StopReason, calls: tuple[ToolCall, ...], text: str) -> None:
     """Success needs a claim, and a claim needs a reply that ended properly."""
-    for recoveries, pauses, cuts, malformed in itertools.product(
-        (0, 2), (0, MAX_PAUSES), (0, MAX_TRUNCATIONS), (0, MAX_MALFORMED)
-    ):
+    bounds = ((0, 2), (0, MAX_PAUSES), (0, MAX_TRUNCATIONS), (0, MAX_MALFORMED))
+    for recoveries, pauses, cuts, malformed in itertools.product(*bounds):
         history = History(turn=1, recoveries=recoveries, pauses=pauses, truncations=cuts, malformed=malformed)
         step = decide(Reply(stop, text, calls), history, GoalSettings())
         match step:

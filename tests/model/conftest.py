@@ -85,7 +85,8 @@ def ask(clock: FakeClock, request_: Request) -> Callable[..., Asked]:
         async def send(stub: Stub) -> Sequence[Reply | ModelError]:
             made = ModelProfile("m", "openai", "m", url(stub.base_url), **profile)
             model = OpenAIChat(made, key, clock=clock)
-            wrapped, outcomes = wrap(model), []
+            wrapped = wrap(model)
+            outcomes: list[Reply | ModelError] = []
             for request in requests or (request_,) * times:
                 try:
                     outcomes.append(await wrapped.complete(request))

@@ -118,7 +118,7 @@ def test_message_and_word_are_kept() -> None:
     """The provider's own words stay for people to read."""
     found = classify(400, json.dumps(error("No.", type="odd_error", code=17)), {}, NOW)
 
-    assert ("No.", "odd_error") == (found.message, found.raw_type)
+    assert (found.message, found.raw_type) == ("No.", "odd_error")
 
 
 @pytest.mark.parametrize(

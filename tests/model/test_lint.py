@@ -87,7 +87,7 @@ def test_a_whole_conversation_passes() -> None:
         USER,
     ]
 
-    assert [] == lint(messages)
+    assert lint(messages) == []
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_a_conversation_is_sent_in_the_formats_own_shape() -> None:
 
     sent = _messages(System("S"), User("U"), Assistant("", (call,)), ToolResult("c1", "shell", "ok"))
 
-    assert [
+    assert sent == [
         {"role": "system", "content": "S"},
         {"role": "user", "content": "U"},
         {
@@ -58,7 +58,7 @@ def test_a_conversation_is_sent_in_the_formats_own_shape() -> None:
             ],
         },
         {"role": "tool", "tool_call_id": "c1", "content": "ok"},
-    ] == sent
+    ]
 
 
 def test_what_varies_comes_after_the_conversation() -> None:
@@ -75,13 +75,13 @@ def test_the_request_streams_and_asks_for_usage() -> None:
     """Every request is streamed with its usage, and carries model, temperature and allowance."""
     sent = _sent(User("U"))
 
-    assert (True, {"include_usage": True}, "some-model", 0.2, 500) == (
+    assert (
         sent["stream"],
         sent["stream_options"],
         sent["model"],
         sent["temperature"],
         sent["max_tokens"],
-    )
+    ) == (True, {"include_usage": True}, "some-model", 0.2, 500)
     assert "response_format" not in sent
 
 
@@ -112,15 +112,15 @@ def test_a_schema_becomes_a_response_format() -> None:
 
 def test_two_user_messages_become_one() -> None:
     """Adjacent user texts are merged with a blank line, in order (B101)."""
-    assert [{"role": "user", "content": "One.\n\nTwo."}] == _messages(User("One."), User("Two."))
+    assert _messages(User("One."), User("Two.")) == [{"role": "user", "content": "One.\n\nTwo."}]
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_an_empty_assistant_message_is_never_sent(text: str) -> None:
     """A husk is dropped, and the user messages around it are merged (B91)."""
-    assert [{"role": "user", "content": "One.\n\nTwo."}] == _messages(
-        User("One."), Assistant(text), User("Two.")
-    )
+    assert _messages(User("One."), Assistant(text), User("Two.")) == [
+        {"role": "user", "content": "One.\n\nTwo."}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -139,16 +139,18 @@ def test_good_arguments_are_sent_as_they_were_written() -> None:
 
 def test_escaped_halves_of_characters_are_made_whole_or_visible() -> None:
     """A pair of escapes is one character, a lone half a replacement, a NUL visible (B67, B65)."""
-    assert {"a": "🍸", "b": "�", "c": "␀"} == json.loads(
-        _arguments('{"a": "\\ud83c\\udf78", "b": "\\ud83c", "c": "\\u0000"}')
-    )
+    assert json.loads(_arguments('{"a": "\\ud83c\\udf78", "b": "\\ud83c", "c": "\\u0000"}')) == {
+        "a": "🍸",
+        "b": "�",
+        "c": "␀",
+    }
 
 
 def test_nul_and_surrogates_in_texts_are_made_visible() -> None:
     """Every text that is sent is strict UTF-8 without NUL (B65, B70)."""
     sent = _messages(User("a\x00b\ud800c\ud83c\udf78"))
 
-    assert [{"role": "user", "content": "a␀b�c🍸"}] == sent
+    assert sent == [{"role": "user", "content": "a␀b�c🍸"}]
 
 
 def test_a_name_no_server_takes_is_made_valid() -> None:
@@ -199,7 +201,7 @@ def test_every_conversation_is_sent_wire_valid(messages: list[Message]) -> None:
     """Whatever texts, names and arguments hold, a strict server finds nothing to refuse."""
     sent = _sent(*messages)
 
-    assert [] == lint(sent["messages"], sent["tools"])
+    assert lint(sent["messages"], sent["tools"]) == []
     assert [m.call_id for m in messages if isinstance(m, ToolResult)] == list(_ids(sent["messages"]))
 
 

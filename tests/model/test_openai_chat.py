@@ -45,13 +45,14 @@ def test_text_and_calls_arrive_with_all_that_is_known_of_them(ask: Ask) -> None:
     step = tools([("shell", {"command": "ls"}), ("read_file", '{"path": "a"}')], "Looking. 你好")
     reply = ask([replace(step, usage=steps.usage(1000, 50, cached=800))]).reply
 
-    assert (StopReason.TOOL_USE, "tool_calls", "Looking. 你好") == (reply.stop, reply.stop_raw, reply.text)
-    assert [("shell", '{"command": "ls"}'), ("read_file", '{"path": "a"}')] == [
-        (c.name, c.arguments) for c in reply.calls
+    assert (reply.stop, reply.stop_raw, reply.text) == (StopReason.TOOL_USE, "tool_calls", "Looking. 你好")
+    assert [(c.name, c.arguments) for c in reply.calls] == [
+        ("shell", '{"command": "ls"}'),
+        ("read_file", '{"path": "a"}'),
     ]
     assert Usage(1000, 800, 0, 50) == reply.usage
     assert reply.usage.tokens == 250
-    assert ("openai", "m", 200) == (reply.provider, reply.model, reply.http_status)
+    assert (reply.provider, reply.model, reply.http_status) == ("openai", "m", 200)
 
 
 def test_every_request_is_accepted_and_the_connection_kept(
@@ -62,7 +63,7 @@ def test_every_request_is_accepted_and_the_connection_kept(
 
     asked = ask([text("Hi.")], forever=True, times=10)
 
-    assert [] == asked.stub.rejected
+    assert asked.stub.rejected == []
     assert {StopReason.END_TURN} == {o.stop for o in asked.outcomes if not isinstance(o, ModelError)}
     assert caplog.text.count("connect_tcp.started") == 1
 
@@ -131,7 +132,7 @@ def test_the_callers_own_estimate_is_used(request_: Request) -> None:
 
 def test_a_rough_estimate_is_not_below_the_truth_for_prose() -> None:
     """Without a counter a token is taken to be three bytes."""
-    assert (2, 2, 0) == (rough_tokens("abcd"), rough_tokens("你好"), rough_tokens(""))
+    assert (rough_tokens("abcd"), rough_tokens("你好"), rough_tokens("")) == (2, 2, 0)
 
 
 CUTS = {
@@ -166,7 +167,7 @@ def test_a_cut_reply_costs_what_arrived(ask: Ask) -> None:
 
     assert some is not None
     assert more is not None
-    assert (100, 200) == (some.output, more.output)
+    assert (some.output, more.output) == (100, 200)
     assert some.estimated
 
 
@@ -259,12 +260,12 @@ def test_what_the_provider_asks_is_on_the_error(ask: Ask, clock: Any) -> None:
     headers = {"retry-after": "2", "x-should-retry": "false"}
     error = ask([status(429, {"error": {"code": "slow_down", "message": "Easy."}}, headers)]).error
 
-    assert (429, "slow_down", 2.0, False) == (
+    assert (
         error.status,
         error.raw_type,
         error.retry_after,
         error.should_retry,
-    )
+    ) == (429, "slow_down", 2.0, False)
     assert error.reset_at is not None
     assert (error.reset_at - clock.now()).total_seconds() == 2.0
 
@@ -273,7 +274,7 @@ def test_a_refused_connection_is_a_connection_error(ask: Ask) -> None:
     """Nobody listening is an error without status or cost."""
     error = ask([], url=lambda base: "http://127.0.0.1:9/v1").error
 
-    assert (ErrorKind.CONNECTION, None, None) == (error.kind, error.status, error.usage)
+    assert (error.kind, error.status, error.usage) == (ErrorKind.CONNECTION, None, None)
     assert "127.0.0.1:9" in error.message
 
 
@@ -293,7 +294,7 @@ def test_an_endless_reply_is_given_up(ask: Ask, monkeypatch: pytest.MonkeyPatch)
 
     error = ask([text("x" * 200)]).error
 
-    assert (ErrorKind.SERVER, True) == (error.kind, "more than 100 characters" in error.message)
+    assert (error.kind, "more than 100 characters" in error.message) == (ErrorKind.SERVER, True)
 
 
 @pytest.mark.parametrize("head", [EVENTS + b"data: ", JSON])
@@ -324,10 +325,10 @@ def test_a_given_client_is_used_and_left_open(request_: Request) -> None:
             return client.is_closed
 
     assert anyio.run(run) is False
-    assert ("http://example.invalid/v1/chat/completions", "Bearer key-1") == (
+    assert (
         str(seen[0].url),
         seen[0].headers["authorization"],
-    )
+    ) == ("http://example.invalid/v1/chat/completions", "Bearer key-1")
 
 
 def test_one_model_serves_several_event_loops(request_: Request) -> None:
@@ -340,7 +341,7 @@ def test_one_model_serves_several_event_loops(request_: Request) -> None:
             await model.aclose()
             return reply.text
 
-        assert ["Hi.", "Hi."] == [anyio.run(run), anyio.run(run)]
+        assert [anyio.run(run), anyio.run(run)] == ["Hi.", "Hi."]
 
 
 def test_ids_are_unique_over_the_whole_conversation(ask: Ask) -> None:

@@ -102,9 +102,11 @@ def test_repeated_and_empty_ids_are_replaced() -> None:
         piece('{"n":3}', index=2, id="", name="c"),
     ]
 
-    assert [("x", "a", '{"n":1}'), ("call_1", "b", '{"n":2}'), ("call_2", "c", '{"n":3}')] == calls_of(
-        *pieces
-    )
+    assert calls_of(*pieces) == [
+        ("x", "a", '{"n":1}'),
+        ("call_1", "b", '{"n":2}'),
+        ("call_2", "c", '{"n":3}'),
+    ]
 
 
 def test_an_id_of_an_earlier_turn_is_replaced() -> None:
@@ -139,11 +141,11 @@ def test_a_whole_completion_is_read_the_same_way() -> None:
     }
     reply = assembled({"model": "big", "choices": [{"message": message, "finish_reason": "stop"}]})
 
-    assert ("Hi", ["a", "call_1"], StopReason.TOOL_USE) == (
+    assert (
         reply.text,
         [c.id for c in reply.calls],
         reply.stop,
-    )
+    ) == ("Hi", ["a", "call_1"], StopReason.TOOL_USE)
     assert reply.model == "big"
 
 
@@ -154,7 +156,7 @@ def test_the_legacy_function_call_is_a_call() -> None:
         delta("function_call", function_call={"arguments": "}"}),
     )
 
-    assert [("x", "{}")] == [(c.name, c.arguments) for c in reply.calls]
+    assert [(c.name, c.arguments) for c in reply.calls] == [("x", "{}")]
     assert (reply.stop, reply.stop_raw) == (StopReason.TOOL_USE, "function_call")
 
 
@@ -162,21 +164,21 @@ def test_a_refusal_beside_stop_is_a_refusal() -> None:
     """`refusal` is read even where the finish reason says `stop`."""
     reply = assembled(delta(refusal="I can"), delta("stop", refusal="not."))
 
-    assert (StopReason.REFUSAL, "stop", "I cannot.") == (reply.stop, reply.stop_raw, reply.stop_detail)
+    assert (reply.stop, reply.stop_raw, reply.stop_detail) == (StopReason.REFUSAL, "stop", "I cannot.")
 
 
 def test_a_filtered_replys_text_is_its_detail() -> None:
     """What a filter's reply says is kept as the reason (B92)."""
     reply = assembled(delta("content_filter", content="Not this."))
 
-    assert (StopReason.CONTENT_FILTER, "Not this.") == (reply.stop, reply.stop_detail)
+    assert (reply.stop, reply.stop_detail) == (StopReason.CONTENT_FILTER, "Not this.")
 
 
 def test_no_later_null_unsays_a_finish_reason() -> None:
     """DashScope's word "null", and an empty one, come with every chunk."""
     reply = assembled(delta("null", content="a"), delta("stop"), delta("null"), delta(""))
 
-    assert (StopReason.END_TURN, "stop") == (reply.stop, reply.stop_raw)
+    assert (reply.stop, reply.stop_raw) == (StopReason.END_TURN, "stop")
 
 
 @pytest.mark.parametrize(
@@ -212,18 +214,18 @@ def test_the_native_word_is_found_and_kept(chunk: dict[str, Any]) -> None:
     """OpenRouter and LiteLLM put the real word in different places."""
     reply = assembled(chunk)
 
-    assert (StopReason.MALFORMED_TOOL_CALL, "stop", "MALFORMED_FUNCTION_CALL") == (
+    assert (
         reply.stop,
         reply.stop_raw,
         reply.stop_native,
-    )
+    ) == (StopReason.MALFORMED_TOOL_CALL, "stop", "MALFORMED_FUNCTION_CALL")
 
 
 def test_reasoning_is_kept_apart() -> None:
     """Reasoning is not part of the text."""
     reply = assembled(delta(reasoning_content="hm, "), delta(reasoning="so"), delta("stop", content="Yes."))
 
-    assert ("Yes.", {"reasoning_content": "hm, so"}) == (reply.text, reply.extra)
+    assert (reply.text, reply.extra) == ("Yes.", {"reasoning_content": "hm, so"})
 
 
 def test_split_surrogates_are_joined_and_nul_made_visible() -> None:
@@ -235,7 +237,7 @@ def test_split_surrogates_are_joined_and_nul_made_visible() -> None:
         delta(tool_calls=[piece('\udf78"}')]),
     )
 
-    assert ("🍸 ␀ �", '{"a":"🍸"}') == (reply.text, reply.calls[0].arguments)
+    assert (reply.text, reply.calls[0].arguments) == ("🍸 ␀ �", '{"a":"🍸"}')
 
 
 def test_chunks_of_odd_shapes_are_passed_over() -> None:

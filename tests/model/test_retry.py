@@ -59,7 +59,7 @@ def test_a_transient_error_is_tried_again(request_: Request, kind: ErrorKind) ->
 
     assert again.run(request_).text == "Done."
     assert too_often.fail(request_).kind is kind
-    assert [4, 5] == [len(again.clock.slept), len(too_often.model.requests)]
+    assert [len(again.clock.slept), len(too_often.model.requests)] == [4, 5]
 
 
 @pytest.mark.parametrize("kind", sorted(set(ErrorKind) - TRANSIENT))
@@ -68,7 +68,7 @@ def test_any_other_error_is_final(request_: Request, kind: ErrorKind) -> None:
     case = Case(failed(kind))
 
     assert case.fail(request_).kind is kind
-    assert ([], []) == (case.clock.slept, case.told)
+    assert (case.clock.slept, case.told) == ([], [])
 
 
 @pytest.mark.parametrize("kind", ErrorKind)
@@ -88,7 +88,7 @@ def test_waits_grow_to_a_bound(request_: Request) -> None:
     case = Case(*[failed()] * 9, OK, attempts=10, rng=Highest())
     case.run(request_)
 
-    assert [1, 2, 4, 8, 16, 32, 60, 60, 60] == case.clock.slept
+    assert case.clock.slept == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
 @given(st.integers(0, 2**32))
@@ -105,8 +105,8 @@ def test_what_the_provider_asks_is_the_least(request_: Request) -> None:
     case = Case(failed(K.RATE_LIMIT, retry_after=2.0), failed(K.RATE_LIMIT, retry_after=20.0), OK)
     case.run(request_)
 
-    assert [2.0, 20.0] == case.clock.slept
-    assert [(K.RATE_LIMIT, 2.0, 1), (K.RATE_LIMIT, 20.0, 2)] == case.told
+    assert case.clock.slept == [2.0, 20.0]
+    assert case.told == [(K.RATE_LIMIT, 2.0, 1), (K.RATE_LIMIT, 20.0, 2)]
 
 
 def test_a_long_wait_is_left_to_a_later_wakeup(request_: Request) -> None:
@@ -114,7 +114,7 @@ def test_a_long_wait_is_left_to_a_later_wakeup(request_: Request) -> None:
     case = Case(failed(K.RATE_LIMIT, retry_after=301.0))
     error = case.fail(request_)
 
-    assert [] == case.clock.slept
+    assert case.clock.slept == []
     assert error.reset_at is not None
     assert (error.reset_at - case.clock.now()).total_seconds() == 301
 
@@ -179,7 +179,7 @@ def test_nothing_is_printed_on_a_retry(request_: Request, capfd: pytest.CaptureF
     finally:
         logging.root.handlers[:] = handlers
 
-    assert ("", "") == capfd.readouterr()
+    assert capfd.readouterr() == ("", "")
     assert any(isinstance(handler, logging.NullHandler) for handler in logger.handlers)
 
 
@@ -199,7 +199,7 @@ def test_a_cut_stream_is_asked_for_again(ask: Callable[..., Asked], clock: FakeC
     half = cut(tool("shell", {"command": "make"}), after_chars=5)
     asked = ask([half, text("Whole.")], wrap=lambda model: Retrying(model, clock))
 
-    assert ("Whole.", ()) == (asked.reply.text, asked.reply.calls)
+    assert (asked.reply.text, asked.reply.calls) == ("Whole.", ())
     assert asked.reply.usage.estimated
     assert asked.stub.requests[0].raw == asked.stub.requests[1].raw
 
@@ -209,7 +209,7 @@ def test_a_stream_cut_for_ever_is_an_error(ask: Callable[..., Asked], clock: Fak
     half = cut(text("The answer is"), after_chars=5)
     asked = ask([half], forever=True, wrap=lambda model: Retrying(model, clock))
 
-    assert (K.STREAM_CUT, 5) == (asked.error.kind, len(asked.stub.requests))
+    assert (asked.error.kind, len(asked.stub.requests)) == (K.STREAM_CUT, 5)
     assert asked.error.usage is not None
     assert asked.error.usage.output == 10
 
@@ -219,7 +219,7 @@ def test_a_throttled_request_waits_as_told(ask: Callable[..., Asked], clock: Fak
     slow = status(429, "slow down", {"retry-after": "2"})
     asked = ask([slow, slow, text("Hi.")], wrap=lambda model: Retrying(model, clock))
 
-    assert [2.0, 2.0] == clock.slept
+    assert clock.slept == [2.0, 2.0]
     assert not asked.reply.usage.estimated
 
 
@@ -228,4 +228,4 @@ def test_a_spent_quota_is_asked_once(ask: Callable[..., Asked], clock: FakeClock
     spent = status(429, {"error": {"code": "insufficient_quota", "message": "Pay."}})
     asked = ask([spent], forever=True, wrap=lambda model: Retrying(model, clock))
 
-    assert (K.QUOTA, 1) == (asked.error.kind, len(asked.stub.requests))
+    assert (asked.error.kind, len(asked.stub.requests)) == (K.QUOTA, 1)

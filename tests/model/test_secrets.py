@@ -48,7 +48,7 @@ def test_no_key_is_in_an_error(ask: Callable[..., Asked], step: Step, url: Calla
     asked = ask([step], key=KEY, url=url)
 
     secrets = [KEY] if "?" not in asked.stub.requests[0].path else [KEY, PASSWORD, QUERY]
-    assert [] == [secret for secret in secrets if secret in _everything(asked.error)]
+    assert [secret for secret in secrets if secret in _everything(asked.error)] == []
     assert "127.0.0.1" in asked.error.message
     assert asked.error.status is not None
     assert "canary" in str(asked.stub.requests[0]) or asked.stub.requests[0].headers["authorization"]
@@ -80,7 +80,9 @@ def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
     assert "canary" not in _everything(caught.value)
 
 
-@pytest.mark.parametrize("url", ["", "canary", "ftp://canary", "http://", "file:///canary"])
+@pytest.mark.parametrize(
+    "url", ["", "canary", "ftp://canary", "http://", "http://canary:99999", "file:///canary"]
+)
 def test_a_base_url_that_is_none_is_refused_unseen(url: str) -> None:
     """What is wrong with it is said without repeating it."""
     with pytest.raises(ModelError, match="http or https") as caught:

@@ -1,0 +1,296 @@
+"""What inspection reads: rows as values, words as they are stored. Nothing here writes, and nothing is judged.
+
+Everything takes a connection of `Store.reading`, so that one inspection is one consistent view.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from goalmode.state import bodies, engine
+from goalmode.state import tables as t
+from goalmode.state.owner import Lease, Owner
+from goalmode.state.store import default_url
+
+SQLITE_VERSION = sqlite3.sqlite_version_info
+
+
+@dataclass(frozen=True, slots=True)
+class WakeupSeen:
+    """One wakeup. `exit_reason` is None for one that has not been closed; whether it runs is its lease's question.
+
+    The last three fields are of the context it began with; None where it ended before it had one.
+    """
+
+    id: int
+    seq: int
+    fence: int
+    lease: Lease
+    exit_reason: str | None
+    exit_detail: str
+    exit_facts: Mapping[str, Any]
+    turns: int
+    tokens: int
+    recoveries: int
+    rejections: int
+    progress: int
+    started_at: datetime
+    ended_at: datetime | None
+    context_tokens: int | None
+    context_sha256: str | None
+    completion_phrases: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallSeen:
+    """One tool call. `outcome` is None as long as none is stored. The bodies are ids."""
+
+    call_id: str
+    tool: str
+    effect: str | None
+    outcome: str | None
+    exit_code: int | None
+    milliseconds: int
+    brief: str
+    result_bytes: int
+    result: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSeen:
+    """One model call. Tokens are input (cached and cache_write being parts of it) and output."""
+
+    wakeup: int
+    seq: int
+    purpose: str
+    state: str
+    stop_reason: str
+    stop_raw: str | None
+    stop_detail: str
+    model: str
+    started_at: datetime
+    ended_at: datetime | None
+    input: int
+    cached: int
+    cache_write: int
+    output: int
+    estimated: bool
+    reply: int | None
+    calls: tuple[CallSeen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSeen:
+    """A wakeup's context, exactly as the model saw it."""
+
+    text: str
+    sha256: str
+    tokens: int
+    encoding: str
+    completion_phrases: int
+    sections: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSeen:
+    """One run of one check, or one look at one deliverable. `tail` is the end of its output, or what was wrong."""
+
+    wakeup: int | None
+    subject: str
+    passed: bool
+    exit_code: int | None
+    sha256: str | None
+    tail: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a user said: `kind` is note, answer, edit or stop."""
+
+    kind: str
+    text: str
+    at: datetime
+
+
+def exists(url: str | None) -> bool:
+    """Whether there is anything where the store would be.
+
+    Raises:
+        BadInput: `url` names no file.
+    """
+    return engine.store_path(url or default_url()).exists()
+
+
+def path_of(url: str | None) -> str:
+    """The store's file.
+
+    Raises:
+        BadInput: `url` names no file.
+    """
+    return str(engine.store_path(url or default_url()))
+
+
+def wakeups(connection: sa.Connection, goal: int, *, newest: int | None = None) -> list[WakeupSeen]:
+    """The goal's wakeups, oldest first; only the `newest` so many if that is given."""
+    context = (
+        sa.select(t.contexts.c.wakeup, t.contexts.c.tokens, t.contexts.c.sha256, t.contexts.c.completion_phrases)
+        .where(t.contexts.c.n == 0)
+        .subquery()
+    )
+    statement = (
+        sa.select(
+            t.wakeups,
+            context.c.tokens.label("context_tokens"),
+            context.c.sha256.label("context_sha256"),
+            context.c.completion_phrases,
+        )
+        .outerjoin(context, context.c.wakeup == t.wakeups.c.id)
+        .where(t.wakeups.c.goal == goal)
+        .order_by(t.wakeups.c.seq.desc())
+    )
+    rows = connection.execute(statement if newest is None else statement.limit(newest)).all()
+    return [_wakeup(row) for row in reversed(rows)]
+
+
+def turns(connection: sa.Connection, goal: int, *, wakeup: int | None = None) -> list[TurnSeen]:
+    """The goal's model calls with their tool calls, oldest first; of one wakeup if its number is given."""
+    chosen = [t.wakeups.c.goal == goal]
+    if wakeup is not None:
+        chosen.append(t.wakeups.c.seq == wakeup)
+    calls: dict[int, list[CallSeen]] = {}
+    for row in connection.execute(
+        sa.select(t.tool_calls)
+        .join(t.wakeups, t.wakeups.c.id == t.tool_calls.c.wakeup)
+        .where(*chosen)
+        .order_by(t.tool_calls.c.turn, t.tool_calls.c.position)
+    ):
+        calls.setdefault(row.turn, []).append(_call(row))
+    rows = connection.execute(
+        sa.select(t.turns, t.wakeups.c.seq.label("wakeup_seq"))
+        .join(t.wakeups, t.wakeups.c.id == t.turns.c.wakeup)
+        .where(*chosen)
+        .order_by(t.wakeups.c.seq, t.turns.c.seq)
+    )
+    return [_turn(row, calls.get(row.id, ())) for row in rows]
+
+
+def texts(connection: sa.Connection, seen: Sequence[TurnSeen]) -> Mapping[int, str]:
+    """The bodies of replies and results, by the ids that turns and calls name."""
+    wanted = [turn.reply for turn in seen] + [call.result for turn in seen for call in turn.calls]
+    return bodies.get(connection, wanted)
+
+
+def reply_of(text: str) -> tuple[str, Mapping[str, str]]:
+    """What a stored reply said, and the raw arguments of its calls by their ids."""
+    value = json.loads(text) if text else {}
+    return value.get("text", ""), {call["id"]: call["arguments"] for call in value.get("calls", ())}
+
+
+def context(connection: sa.Connection, wakeup: int) -> ContextSeen | None:
+    """The context that the wakeup with this id began with; None if it ended before it had one."""
+    row = connection.execute(
+        sa.select(t.contexts).where(t.contexts.c.wakeup == wakeup, t.contexts.c.n == 0)
+    ).first()
+    if row is None:
+        return None
+    text = bodies.get_one(connection, row.body)
+    return ContextSeen(text, row.sha256, row.tokens, row.encoding, row.completion_phrases, row.sections)
+
+
+def checks(connection: sa.Connection, goal: int, *, newest: int = 50) -> list[CheckSeen]:
+    """The goal's newest checks, oldest first."""
+    rows = connection.execute(
+        sa.select(t.checks, t.wakeups.c.seq.label("wakeup_seq"))
+        .outerjoin(t.wakeups, t.wakeups.c.id == t.checks.c.wakeup)
+        .where(t.checks.c.goal == goal)
+        .order_by(t.checks.c.id.desc())
+        .limit(newest)
+    ).all()
+    tails = bodies.get(connection, [row.tail for row in rows])
+    return [
+        CheckSeen(
+            row.wakeup_seq,
+            row.subject,
+            row.passed,
+            row.exit_code,
+            row.sha256,
+            tails.get(row.tail or 0, ""),
+            row.at,
+        )
+        for row in reversed(rows)
+    ]
+
+
+def inbox(connection: sa.Connection, goal: int, *, newest: int = 50) -> list[Said]:
+    """What users said to the goal, oldest first."""
+    rows = connection.execute(
+        sa.select(t.inbox).where(t.inbox.c.goal == goal).order_by(t.inbox.c.id.desc()).limit(newest)
+    ).all()
+    return [Said(row.kind, row.text, row.at) for row in reversed(rows)]
+
+
+def _wakeup(row: sa.Row[Any]) -> WakeupSeen:
+    owner = Owner(row.owner, row.host_label, row.pid, row.pid_start, row.boot_id)
+    return WakeupSeen(
+        id=row.id,
+        seq=row.seq,
+        fence=row.fence,
+        lease=Lease(owner, row.lease_ms),
+        exit_reason=row.exit_reason,
+        exit_detail=row.exit_detail,
+        exit_facts={k: v for k, v in row.exit_facts.items() if k != "v"},
+        turns=row.turns,
+        tokens=row.tokens,
+        recoveries=row.recoveries,
+        rejections=row.rejections,
+        progress=row.progress,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        context_tokens=row.context_tokens,
+        context_sha256=row.context_sha256,
+        completion_phrases=row.completion_phrases,
+    )
+
+
+def _call(row: sa.Row[Any]) -> CallSeen:
+    return CallSeen(
+        row.call_id,
+        row.tool,
+        row.effect,
+        row.outcome,
+        row.exit_code,
+        row.ms,
+        row.brief,
+        row.result_bytes,
+        row.result,
+    )
+
+
+def _turn(row: sa.Row[Any], calls: Sequence[CallSeen]) -> TurnSeen:
+    return TurnSeen(
+        wakeup=row.wakeup_seq,
+        seq=row.seq,
+        purpose=row.purpose,
+        state=row.state,
+        stop_reason=row.stop_reason,
+        stop_raw=row.stop_raw,
+        stop_detail=row.stop_detail,
+        model=row.model,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        input=row.input,
+        cached=row.cached,
+        cache_write=row.cache_write,
+        output=row.output,
+        estimated=row.estimated,
+        reply=row.reply,
+        calls=tuple(calls),
+    )

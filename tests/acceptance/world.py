@@ -1,0 +1,241 @@
+"""What the rows' "given" is made of: a store, a workspace, a strict provider, and goals between them.
+
+Everything goes through the public API and over HTTP; only the clock is a manual one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+import goalmode
+from goalmode import Exit, Goal, GoalSettings, GoalSpec, Limits, ModelProfile, Requirement, Skip, Store
+from goalmode.domain.clock import Clock
+from goalmode.testing import ManualClock, Stub, steps
+from goalmode.testing.server import Seen
+from goalmode.testing.steps import Completion, Step
+from tests.acceptance import wire
+
+HANDOFF = re.compile("turns of this wakeup are used")
+"""By which the request after a spent turn quota is known; a script is not advanced by it."""
+
+Rule = Callable[[Mapping[str, Any], int], Step | None]
+
+
+class Provider:
+    """A strict provider whose script can be changed between wakeups.
+
+    Attributes:
+        on_request: called with each valid request's number before it is answered.
+    """
+
+    def __init__(self) -> None:
+        self.on_request: Callable[[int], None] | None = None
+        self.saves: Step = steps.text("saved")
+        self.refusals_expected = False
+        self._steps: deque[Step] = deque()
+        self._then: Step | None = None
+        self._rule: Rule | None = None
+        self._arrived = threading.Condition()
+        self.stub = Stub(self._answer, on_request=self._notice)
+
+    def __enter__(self) -> Provider:
+        self.stub.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stub.__exit__(*exc_info)
+
+    @property
+    def url(self) -> str:
+        return self.stub.base_url
+
+    def script(self, *given: Step, then: Step | None = None) -> None:
+        """Answer the next requests with `given`, all later ones with `then`; without it they are a fault."""
+        self._steps, self._then, self._rule = deque(given), then, None
+
+    def follow(self, rule: Rule) -> None:
+        """Answer by a rule over (request, number of requests before)."""
+        self._rule = rule
+
+    @property
+    def unused(self) -> int:
+        return len(self._steps)
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        return [json.loads(seen.raw) for seen in self.stub.requests if seen.raw]
+
+    def told(self, number: int = -1) -> str:
+        """All that the model was told in one request, without the tools."""
+        return told(self.requests[number])
+
+    def await_requests(self, count: int, seconds: float = 20.0) -> None:
+        """Wait until so many requests have arrived."""
+        with self._arrived:
+            arrived = self._arrived.wait_for(lambda: len(self.stub.requests) >= count, seconds)
+        assert arrived, f"{len(self.stub.requests)} of {count} requests came within {seconds} s"
+
+    def violations(self) -> list[str]:
+        """What was wrong with any request so far, by the stub's rules or by our own."""
+        ours = [v for seen in self.stub.requests if seen.raw for v in wire.violations(seen.raw)]
+        return [*self.stub.rejected, *ours]
+
+    def _notice(self, seen: Seen) -> None:
+        with self._arrived:
+            self._arrived.notify_all()
+
+    def _answer(self, request: Mapping[str, Any], number: int) -> Step | None:
+        if self.on_request is not None:
+            self.on_request(number)
+        if HANDOFF.search(str(request["messages"][-1].get("content"))):
+            return self.saves
+        if self._rule is not None:
+            return self._rule(request, number)
+        return self._steps.popleft() if self._steps else self._then
+
+
+@dataclass
+class World:
+    """A store, a workspace and a provider. `goal` makes goals, `wake` runs one wakeup of one."""
+
+    root: Path
+    provider: Provider
+    store: Store
+    workspace: Path
+    clock: Any
+    profile: ModelProfile
+    tools: tuple[Any, ...] = ()
+    events: list[Any] = field(default_factory=list)
+
+    @property
+    def store_path(self) -> Path:
+        return self.store.path
+
+    def goal(
+        self,
+        objective: str = "Write the report.",
+        *,
+        deliverables: Iterable[str] = (),
+        checks: Iterable[str] = (),
+        limits: Limits | None = None,
+        workspace: Path | None = None,
+        **settings: Any,
+    ) -> Goal:
+        own = replace(GoalSettings(model="openai:stub", base_url=self.provider.url), **settings)
+        contract = tuple(Requirement("", check, check) for check in checks)
+        where = str(workspace or self.workspace)
+        spec = GoalSpec(objective, where, contract, tuple(deliverables), limits or Limits(), own)
+        return goalmode.create_goal(self.store, spec)
+
+    def wake(
+        self,
+        goal: Goal,
+        *,
+        stop: Callable[[], Exit | None] | None = None,
+        on_event: Callable[[Any], None] | None = None,
+        only_if_due: bool = False,
+    ) -> Exit | Skip:
+        """One wakeup, to its ending."""
+        begun = goalmode.begin_wakeup(
+            self.store, self.now(goal), profile=self.profile, tools=self.tools, only_if_due=only_if_due
+        )
+        if isinstance(begun, Skip):
+            return begun
+        model = goalmode.open_model(self.profile, None, clock=self.clock)
+
+        def sink(event: Any) -> None:
+            self.events.append(event)
+            if on_event is not None:
+                on_event(event)
+
+        async def run() -> Exit:
+            try:
+                return await goalmode.run_wakeup(begun, model, sink=sink, stop=stop)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await model._inner.aclose()  # type: ignore[attr-defined]
+
+        return anyio.run(run)
+
+    def now(self, goal: Goal) -> Goal:
+        """The goal as it is stored now."""
+        from goalmode.state import goals
+
+        return goals.get(self.store, goal.id)
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Rows of the store's file, read past the package."""
+        with closing(sqlite3.connect(f"file:{self.store_path}?mode=ro", uri=True)) as connection:
+            return list(connection.execute(statement, values))
+
+    def outcomes(self, tool: str | None = None) -> list[str | None]:
+        """The outcomes of all calls, in the order in which they were asked for."""
+        rows = self.rows("SELECT tool, outcome FROM tool_calls ORDER BY id")
+        return [outcome for name, outcome in rows if tool in (None, name)]
+
+    def intact(self) -> bool:
+        return self.rows("PRAGMA integrity_check") == [("ok",)]
+
+    def marks(self, name: str = "marks") -> int:
+        """How often the marker really ran."""
+        path = self.workspace / name
+        return len(path.read_text("utf-8").splitlines()) if path.exists() else 0
+
+
+def mark(text: str = "", *, word: str = "x", **changes: Any) -> Completion:
+    """A call that adds one line to a file for each real execution."""
+    return steps.tool("shell", {"command": f"echo {word} >> marks"}, text=text, **changes)
+
+
+def write(path: str, content: str, **changes: Any) -> Completion:
+    return steps.tool("write_file", {"path": path, "content": content}, **changes)
+
+
+def complete(summary: str = "Written as wanted.", **arguments: Any) -> Completion:
+    return steps.tool("complete", {"status": "success", "summary": summary, **arguments})
+
+
+def checkpoint(**fields: Any) -> Completion:
+    return steps.tool("update_working_checkpoint", fields)
+
+
+def told(request: Mapping[str, Any]) -> str:
+    """All text of one request's messages, with the calls' arguments."""
+    parts: list[str] = []
+    for message in request["messages"]:
+        parts.append(message.get("content") or "")
+        parts += [c["function"]["arguments"] for c in message.get("tool_calls") or ()]
+    return "\n\n".join(parts)
+
+
+def results(request: Mapping[str, Any]) -> list[str]:
+    """The tools' results that one request holds."""
+    return [m["content"] for m in request["messages"] if m["role"] == "tool"]
+
+
+def open_world(root: Path, provider: Provider, clock: Clock | None = None) -> Iterator[World]:
+    """A world below `root`; its requests are held to WIRE-VALID when it ends."""
+    workspace = root / "workspace"
+    workspace.mkdir(parents=True)
+    profile = ModelProfile("openai:stub", "openai", "stub", provider.url)
+    clock = clock or ManualClock()
+    with Store(str(root / "state" / "goals.sqlite"), clock=clock) as store:
+        yield World(root, provider, store, workspace, clock, profile)
+    if not provider.refusals_expected:
+        assert provider.violations() == []
+
+
+def sentences(texts: Iterable[str]) -> Sequence[str]:
+    """The sentences of some texts."""
+    return [s.strip() for text in texts for s in re.split(r"(?<=[.!?。！？])\s*", text) if s.strip()]
