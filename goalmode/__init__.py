@@ -10,18 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from goalmode.domain.budget import Limits
+    from goalmode.domain.calls import CallOutcome, CallRecord, Effect
     from goalmode.domain.exits import EXIT_FACTS, Exit, ExitReason, GoalStatus
     from goalmode.domain.goal import Goal, GoalSettings, GoalSpec, Requirement
+    from goalmode.domain.messages import Reply, ToolCall, Usage
     from goalmode.domain.profile import ModelProfile
+    from goalmode.domain.signals import StopReason
+    from goalmode.domain.work import StatePatch, WorkState
     from goalmode.errors import GoalmodeError
+    from goalmode.loop.history import History
     from goalmode.orchestrator.goals import create_goal
     from goalmode.orchestrator.wake import Skip, Wake, close_wakeup
+    from goalmode.state.journal import TurnOutcome
     from goalmode.state.store import Store
     from goalmode.tools.registry import ToolContext, ToolOutput, tool
     from goalmode.wiring import begin_wakeup, open_model, run_wakeup
 
 _HOMES = {
+    "CallOutcome": "goalmode.domain.calls",
+    "CallRecord": "goalmode.domain.calls",
     "EXIT_FACTS": "goalmode.domain.exits",
+    "Effect": "goalmode.domain.calls",
     "Exit": "goalmode.domain.exits",
     "ExitReason": "goalmode.domain.exits",
     "Goal": "goalmode.domain.goal",
@@ -29,14 +38,22 @@ _HOMES = {
     "GoalSpec": "goalmode.domain.goal",
     "GoalStatus": "goalmode.domain.exits",
     "GoalmodeError": "goalmode.errors",
+    "History": "goalmode.loop.history",
     "Limits": "goalmode.domain.budget",
     "ModelProfile": "goalmode.domain.profile",
+    "Reply": "goalmode.domain.messages",
     "Requirement": "goalmode.domain.goal",
     "Skip": "goalmode.orchestrator.wake",
+    "StatePatch": "goalmode.domain.work",
+    "StopReason": "goalmode.domain.signals",
     "Store": "goalmode.state.store",
+    "ToolCall": "goalmode.domain.messages",
     "ToolContext": "goalmode.tools.registry",
     "ToolOutput": "goalmode.tools.registry",
+    "TurnOutcome": "goalmode.state.journal",
+    "Usage": "goalmode.domain.messages",
     "Wake": "goalmode.orchestrator.wake",
+    "WorkState": "goalmode.domain.work",
     "begin_wakeup": "goalmode.wiring",
     "close_wakeup": "goalmode.orchestrator.wake",
     "create_goal": "goalmode.orchestrator.goals",
@@ -47,6 +64,9 @@ _HOMES = {
 
 __all__ = [
     "EXIT_FACTS",
+    "CallOutcome",
+    "CallRecord",
+    "Effect",
     "Exit",
     "ExitReason",
     "Goal",
@@ -54,14 +74,22 @@ __all__ = [
     "GoalSpec",
     "GoalStatus",
     "GoalmodeError",
+    "History",
     "Limits",
     "ModelProfile",
+    "Reply",
     "Requirement",
     "Skip",
+    "StatePatch",
+    "StopReason",
     "Store",
+    "ToolCall",
     "ToolContext",
     "ToolOutput",
+    "TurnOutcome",
+    "Usage",
     "Wake",
+    "WorkState",
     "begin_wakeup",
     "close_wakeup",
     "create_goal",

@@ -22,6 +22,9 @@ PAGE_SIZE = 1024
 BUSY_SECONDS = 60.0
 """How long a busy store is waited out."""
 
+PULSE_SECONDS = 2.0
+"""The same for renewing leases: it must fail well before a lease runs out."""
+
 _MAGIC = b"SQLite format 3\x00"
 
 

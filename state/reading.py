@@ -141,7 +141,9 @@ def path_of(url: str | None) -> str:
 def wakeups(connection: sa.Connection, goal: int, *, newest: int | None = None) -> list[WakeupSeen]:
     """The goal's wakeups, oldest first; only the `newest` so many if that is given."""
     context = (
-        sa.select(t.contexts.c.wakeup, t.contexts.c.tokens, t.contexts.c.sha256, t.contexts.c.completion_phrases)
+        sa.select(
+            t.contexts.c.wakeup, t.contexts.c.tokens, t.contexts.c.sha256, t.contexts.c.completion_phrases
+        )
         .where(t.contexts.c.n == 0)
         .subquery()
     )

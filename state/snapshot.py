@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from goalmode.domain.calls import CallOutcome
 from goalmode.domain.exits import ExitReason
-from goalmode.domain.goal import ContextPolicy, Goal
+from goalmode.domain.goal import ContextPolicy, Goal, RequirementStatus
 from goalmode.domain.messages import Assistant, Message, ToolResult, User
 from goalmode.domain.snapshot import Action, InboxEntry, LastEnding, Snapshot
 from goalmode.domain.work import Checkpoint, WorkState
@@ -23,8 +23,10 @@ from goalmode.state import tables as t
 from goalmode.state.journal import messages_from_json, reply_from_json
 from goalmode.state.store import Store
 
-MAX_ITEMS = 500
 MAX_ACTIONS = 40
+MAX_WAKEUPS = 20
+"""Wakeups back in which calls are looked for."""
+
 MAX_INBOX = 50
 
 
@@ -52,19 +54,20 @@ def read(connection: sa.Connection, goal_id: int, *, now: datetime) -> Snapshot:
 
 
 def recent_results(store: Store, goal: int, limit: int) -> list[tuple[str, str, str]]:
-    """(tool, arguments' hash, result's hash) of the goal's newest successful calls."""
+    """What the goal has seen: (tool, arguments' hash, result's hash) of its newest successful calls.
+
+    And ("check", subject, hash) of each requirement and deliverable that held when it was last checked.
+    """
     calls = t.tool_calls.c
+    succeeded = sa.select(calls.tool, calls.args_sha, calls.result_sha).where(
+        calls.outcome == CallOutcome.SUCCESS, calls.result_sha.is_not(None)
+    )
     with store.reading() as connection:
-        rows = connection.execute(
-            sa.select(calls.tool, calls.args_sha, calls.result_sha)
-            .join(t.wakeups, t.wakeups.c.id == calls.wakeup)
-            .where(
-                t.wakeups.c.goal == goal, calls.outcome == CallOutcome.SUCCESS, calls.result_sha.is_not(None)
-            )
-            .order_by(calls.id.desc())
-            .limit(limit)
-        )
-        return [(r.tool, r.args_sha, r.result_sha) for r in rows]
+        known = goals.read(connection, goal)
+        seen = [(r.tool, r.args_sha, r.result_sha) for r in _newest_calls(connection, goal, succeeded, limit)]
+    passed = [r.id for r in known.requirements if r.status is RequirementStatus.PASSED]
+    seen += [("check", subject, str(None)) for subject in passed]
+    return seen + [("check", d.path, d.sha_seen) for d in known.deliverables if d.sha_seen is not None]
 
 
 def work_state(connection: sa.Connection, goal: Goal) -> WorkState:
@@ -85,14 +88,11 @@ def work_state(connection: sa.Connection, goal: Goal) -> WorkState:
 
 
 def _actions(connection: sa.Connection, goal: Goal) -> tuple[Action, ...]:
-    rows = connection.execute(
+    statement = (
         sa.select(t.tool_calls, t.wakeups.c.seq.label("wakeup_seq"), t.turns.c.seq.label("turn_seq"))
+        .join_from(t.tool_calls, t.turns)
         .join(t.wakeups, t.wakeups.c.id == t.tool_calls.c.wakeup)
-        .join(t.turns, t.turns.c.id == t.tool_calls.c.turn)
-        .where(t.wakeups.c.goal == goal.id)
-        .order_by(t.tool_calls.c.id.desc())
-        .limit(MAX_ACTIONS)
-    ).all()
+    )
     return tuple(
         Action(
             r.wakeup_seq,
@@ -100,11 +100,25 @@ def _actions(connection: sa.Connection, goal: Goal) -> tuple[Action, ...]:
             r.call_id,
             r.tool,
             r.brief,
-            CallOutcome(r.outcome or "interrupted"),
+            mapping.word(goal.uid, "tool_call.outcome", CallOutcome, r.outcome or "interrupted"),
             r.exit_code,
         )
-        for r in reversed(rows)
+        for r in reversed(_newest_calls(connection, goal.id, statement, MAX_ACTIONS))
     )
+
+
+def _newest_calls(
+    connection: sa.Connection, goal: int, statement: sa.Select[Any], limit: int
+) -> list[sa.Row[Any]]:
+    """Rows of the goal's newest calls, newest first, wakeup by wakeup: a sort over all of them would grow with them."""
+    newest = sa.select(t.wakeups.c.id).where(t.wakeups.c.goal == goal).order_by(t.wakeups.c.seq.desc())
+    rows: list[sa.Row[Any]] = []
+    for wakeup in connection.execute(newest.limit(MAX_WAKEUPS)).scalars().all():
+        of_wakeup = statement.where(t.tool_calls.c.wakeup == wakeup).order_by(t.tool_calls.c.id.desc())
+        rows += connection.execute(of_wakeup.limit(limit - len(rows))).all()
+        if len(rows) >= limit:
+            break
+    return rows
 
 
 def _inbox(connection: sa.Connection, goal: Goal) -> tuple[InboxEntry, ...]:

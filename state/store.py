@@ -68,6 +68,8 @@ class Store:
             # A transaction cannot change `synchronous`, so each commit class has its own connections.
             self._full = engine.writing_engine(self.path, synchronous="FULL", busy_seconds=busy_seconds)
             self._normal = engine.writing_engine(self.path, synchronous="NORMAL", busy_seconds=busy_seconds)
+            pulse_seconds = min(busy_seconds, engine.PULSE_SECONDS)
+            self._pulse = engine.writing_engine(self.path, synchronous="NORMAL", busy_seconds=pulse_seconds)
 
     def _prepare(self) -> None:
         found = migrate.revision(self.path)
@@ -96,6 +98,12 @@ class Store:
         with engine.plain_errors(self.path), (self._full if durable else self._normal).begin() as connection:
             yield connection
 
+    @contextmanager
+    def pulsing(self) -> Iterator[sa.Connection]:
+        """One transaction that waits out a busy store only briefly: for signs of life, on a connection of their own."""
+        with engine.plain_errors(self.path), self._pulse.begin() as connection:
+            yield connection
+
     def clean(self, text: str) -> str:
         """The one choke point of every text that is stored: secrets struck out, then made storable."""
         return sendable(self.redact(text))
@@ -120,6 +128,7 @@ class Store:
         if not self.readonly:
             self._full.dispose()
             self._normal.dispose()
+            self._pulse.dispose()
 
     def __enter__(self) -> Store:
         return self

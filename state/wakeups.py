@@ -194,9 +194,7 @@ def claim(
         return Claimed(goal.id, int(wakeup), seq, int(fence))
 
 
-def _store_context(
-    store: Store, connection: sa.Connection, wakeup: int, context: StoredContext
-) -> None:
+def _store_context(store: Store, connection: sa.Connection, wakeup: int, context: StoredContext) -> None:
     connection.execute(
         sa.insert(t.contexts).values(
             wakeup=wakeup,
@@ -231,10 +229,16 @@ def guard(store: Store, connection: sa.Connection, claimed: Claimed, **changes: 
         raise Fenced
 
 
+def saw_inbox(store: Store, claimed: Claimed, head: int) -> None:
+    """The wakeup has taken in what users said up to `head`: it makes the goal due no more."""
+    with store.writing(durable=False) as connection:
+        guard(store, connection, claimed, inbox_seen=head)
+
+
 def renew(store: Store, claimed: Sequence[Claimed]) -> list[Claimed]:
     """Renew the leases of several wakeups in one transaction; returns those that are lost."""
     lost: list[Claimed] = []
-    with store.writing(durable=False) as connection:
+    with store.pulsing() as connection:
         for one in claimed:
             try:
                 guard(store, connection, one)
@@ -306,7 +310,9 @@ def recover(
             lost = Usage(input=row.reserved_input, output=row.reserved_output, estimated=True)
             _lost_turn(connection, dead, lost, now)
             charge(connection, claimed, lost, turns=0, active_ms=0, now=now)
-        settle_goal(connection, goal.id, _honoured(connection, goal.id, after), now, fence=t.goals.c.fence + 1)
+        settle_goal(
+            connection, goal.id, _honoured(connection, goal.id, after), now, fence=t.goals.c.fence + 1
+        )
         return True
 
 

@@ -47,7 +47,7 @@ def after(exit: Exit, standing: Standing, now: datetime) -> Aftermath:
     facts = EXIT_FACTS[exit.reason]
     streak = _streak(exit, standing)
     failures = _failures(exit, standing)
-    if streak >= STREAK_LIMIT:
+    if streak > standing.streak and streak >= STREAK_LIMIT:
         detail = f"{streak} wakeups in a row ended badly, the last one {exit.reason}: {exit.detail}"
         return Aftermath(GoalStatus.BLOCKED, detail, None, "", streak, failures)
 
@@ -70,7 +70,7 @@ def back_off(count: int, jitter: float) -> timedelta:
 
 
 def _streak(exit: Exit, standing: Standing) -> int:
-    if standing.progressed:
+    if standing.progressed or exit.reason is ExitReason.CURRENT_TASK_DONE:
         return 0
     prose = exit.reason is ExitReason.YIELDED and not exit.facts.get("waited")
     return standing.streak + 1 if EXIT_FACTS[exit.reason].counts or prose else standing.streak

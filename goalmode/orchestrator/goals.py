@@ -242,8 +242,8 @@ def _limits(limits: Limits, now: datetime) -> Limits:
         ):
             raise BadInput(name, value, f"{expected} from 0; leave it out for no limit")
     deadline = limits.deadline
-    if deadline is not None and (not isinstance(deadline, datetime) or deadline.tzinfo is None):
-        raise BadInput("deadline", deadline, "a time with its offset from UTC")
+    if deadline is not None and deadline.tzinfo is None:
+        raise BadInput("deadline", deadline.isoformat(), "a time with its offset from UTC")
     if deadline is not None and deadline <= now - timedelta(seconds=1):
         raise BadInput("deadline", deadline.isoformat(), "a time in the future")
     return limits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 from goalmode.errors import StoreError
 from goalmode.state import wakeups
@@ -15,16 +15,19 @@ from goalmode.state.wakeups import Claimed
 INTERVAL_SECONDS = LEASE_MS / 1000 / 4
 """How often leases are renewed: three renewals may fail before a lease runs out."""
 
+RETRY_SECONDS = 1.0
+"""How soon a renewal that failed is tried again."""
+
 MARGIN_SECONDS = 5.0
 """A lease that could not be renewed is given up this long before it runs out."""
 
 
-_of_stores: WeakKeyDictionary[Store, Heartbeat] = WeakKeyDictionary()
+_of_stores: WeakValueDictionary[int, Heartbeat] = WeakValueDictionary()
 
 
 def heartbeat_of(store: Store) -> Heartbeat:
-    """The one heartbeat of this process for `store`."""
-    return _of_stores.setdefault(store, Heartbeat(store))
+    """The one heartbeat of this process for `store`. It lives as long as somebody holds a lease with it."""
+    return _of_stores.setdefault(id(store), Heartbeat(store))
 
 
 class Heartbeat:
@@ -41,42 +44,53 @@ class Heartbeat:
         with self._lock:
             self._held[claimed] = (on_lost, self._now())
             if self._thread is None:
-                self._wake.clear()
-                self._thread = threading.Thread(target=self._run, name="goalmode heartbeat", daemon=True)
-                self._thread.start()
+                self._start()
 
     def release(self, claimed: Claimed) -> None:
         with self._lock:
-            self._held.pop(claimed, None)
-            if not self._held:
-                self._wake.set()
+            self._drop(claimed)
 
-    def beat(self) -> None:
-        """Renew once; give up what is lost, and what could not be renewed for too long."""
+    def beat(self) -> bool:
+        """Renew once; give up what is lost, and what could not be renewed for too long. False if nothing could be."""
         with self._lock:
             held = dict(self._held)
+        renewed = True
         try:
             lost = wakeups.renew(self._store, list(held))
         except StoreError:
+            renewed = False
             too_old = self._now() - (LEASE_MS / 1000 - MARGIN_SECONDS)
-            lost = [claimed for claimed, (_, renewed) in held.items() if renewed <= too_old]
+            lost = [claimed for claimed, (_, at) in held.items() if at <= too_old]
         else:
             with self._lock:
                 for claimed in held.keys() & self._held.keys():
                     self._held[claimed] = (held[claimed][0], self._now())
         for claimed in lost:
-            self.release(claimed)
-            held[claimed][0]()
+            with self._lock:
+                still_held = self._drop(claimed)
+            if still_held:
+                held[claimed][0]()
+        return renewed
+
+    def _drop(self, claimed: Claimed) -> bool:
+        found = self._held.pop(claimed, None) is not None
+        if not self._held:
+            self._wake.set()
+        return found
+
+    def _start(self) -> None:
+        self._wake.clear()
+        self._thread = threading.Thread(target=self._run, name="goalmode heartbeat", daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
-        while not self._wake.wait(self._interval):
-            self.beat()
+        wait = self._interval
+        while not self._wake.wait(wait):
+            wait = self._interval if self.beat() else min(RETRY_SECONDS, self._interval)
         with self._lock:
             self._thread = None
             if self._held:  # Taken between the last release and here.
-                self._wake.clear()
-                self._thread = threading.Thread(target=self._run, name="goalmode heartbeat", daemon=True)
-                self._thread.start()
+                self._start()
 
     def _now(self) -> float:
         return self._store.clock.lease_ms() / 1000

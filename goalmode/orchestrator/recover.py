@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from goalmode.domain.exits import Exit, ExitReason, GoalStatus
-from goalmode.domain.goal import Control, Goal
+from goalmode.domain.exits import Exit, ExitReason
+from goalmode.domain.goal import Goal
 from goalmode.orchestrator.after import Standing, after
 from goalmode.state import locks, wakeups
 from goalmode.state.store import Store
-from goalmode.state.wakeups import Aftermath, OpenWakeup
+from goalmode.state.wakeups import OpenWakeup
 
 
 def recover(store: Store, goal: Goal, dead: OpenWakeup, *, turns: int, jitter: float) -> bool:
@@ -19,23 +19,15 @@ def recover(store: Store, goal: Goal, dead: OpenWakeup, *, turns: int, jitter: f
         if started is None:
             return False
         now = store.clock.now()
-        wakeups.recover(
-            store, goal, dead, started=started, after=_aftermath(goal, dead, turns, jitter, store), now=now
-        )
+        exit = Exit(ExitReason.INTERRUPTED, f"the process {dead.lease.owner.name} ended")
+        settled = after(exit, _standing(store, goal, dead, turns, jitter), now)
+        wakeups.recover(store, goal, dead, started=started, after=settled, now=now)
         return True
 
 
-def _aftermath(goal: Goal, dead: OpenWakeup, turns: int, jitter: float, store: Store) -> Aftermath:
-    """A user's stop that the dead process did not see any more is honoured now."""
-    exit = Exit(ExitReason.INTERRUPTED, f"the process {dead.lease.owner.name} ended")
-    standing = Standing(goal.streak, goal.failures, turns, progressed=False, jitter=jitter)
-    settled = after(exit, standing, store.clock.now())
-    if goal.status is not GoalStatus.ACTIVE:  # Stopped after the owner had died.
-        return Aftermath(goal.status, goal.status_detail, None, "", settled.streak, settled.failures)
-    match goal.control:
-        case Control.PAUSE:
-            return Aftermath(GoalStatus.PAUSED, "by the user", None, "", settled.streak, settled.failures)
-        case Control.ABORT:
-            return Aftermath(GoalStatus.ABORTED, "by the user", None, "", settled.streak, settled.failures)
-        case Control.NONE:
-            return settled
+def _standing(store: Store, goal: Goal, dead: OpenWakeup, turns: int, jitter: float) -> Standing:
+    with store.reading() as connection:
+        again = wakeups.was_interrupted(connection, goal.id, dead.seq - 1)
+    # Backend errors are counted in the same place, but they are no interruptions.
+    failures = goal.failures if again else 0
+    return Standing(goal.streak, failures, turns, progressed=dead.progress > 0, jitter=jitter)

@@ -17,8 +17,8 @@ from goalmode.domain.messages import NO_USAGE, Message, Reply, Usage
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.snapshot import Action, Observed, Snapshot
 from goalmode.domain.steps import Close, Nudge
-from goalmode.loop.guards.early_no_tool import no_tool
 from goalmode.errors import ContextDoesNotFit
+from goalmode.loop.guards.early_no_tool import no_tool
 from goalmode.loop.history import History
 from goalmode.loop.stop import exhausted
 from goalmode.orchestrator.after import Standing, after
@@ -40,6 +40,8 @@ _STATUS_SKIPS = {
     GoalStatus.DONE: SkipReason.DONE,
     GoalStatus.ABORTED: SkipReason.ABORTED,
 }
+
+NOTHING_DONE = TurnOutcome()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class Wake:
         goal = goals.get(self._store, self._claimed.goal)
         running = self._store.clock.monotonic() - self._mark
         spent = replace(goal.spent, active_seconds=goal.spent.active_seconds + running)
+        if goal.revision != self.goal.revision:
+            wakeups.saw_inbox(self._store, self._claimed, goal.inbox_head)
         self.goal = replace(goal, spent=spent)
         return goal.control
 
@@ -168,7 +172,7 @@ class Wake:
         journal.result(self._store, self._claimed, self._turn, record)
         self.progress.note(record)
 
-    def outcome(self, outcome: TurnOutcome) -> None:
+    def outcome(self, outcome: TurnOutcome = NOTHING_DONE) -> None:
         """Store what the turn came to: results, state patch, and what the next call may cost."""
         assert self._turn is not None, "outcome follows intent"
         marks = self.progress.of_turn(outcome)

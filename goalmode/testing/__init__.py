@@ -1,4 +1,4 @@
-"""Public doubles for tests: a scripted model and a strict provider on loopback.
+"""Public doubles for tests: a scripted model, a strict provider on loopback, a manual clock and a store that goes away.
 
 Names are loaded when they are first used, so that `python -m goalmode.testing.stub` starts quickly.
 """
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from goalmode.testing import steps
     from goalmode.testing.clock import ManualClock
+    from goalmode.testing.store import temporary_store
     from goalmode.testing.stub import Stub
 
 __all__ = [
@@ -33,11 +34,13 @@ __all__ = [
     "calls",
     "say",
     "steps",
+    "temporary_store",
 ]
 
 _HOMES = dict.fromkeys(__all__, "goalmode.model.scripted") | {
     "ManualClock": "goalmode.testing.clock",
     "Stub": "goalmode.testing.stub",
+    "temporary_store": "goalmode.testing.store",
 }
 
 

@@ -1,0 +1,28 @@
+"""The context that a wakeup began with: exactly what the model saw."""
+
+from __future__ import annotations
+
+from goalmode.domain.goal import Goal
+from goalmode.errors import BadInput
+from goalmode.state import reading
+from goalmode.state.reading import ContextSeen
+from goalmode.state.store import Store
+
+
+def stored_context(store: Store, goal: Goal, wakeup: int | None) -> tuple[int, ContextSeen]:
+    """A wakeup's number and its context; the last wakeup's if no number is given.
+
+    Raises:
+        BadInput: there is no such wakeup, or it ended before it had a context.
+    """
+    with store.reading() as connection:
+        seen = reading.wakeups(connection, goal.id)
+        chosen = next((w for w in seen if w.seq == (wakeup or len(seen))), None)
+        found = None if chosen is None else reading.context(connection, chosen.id)
+    if chosen is None:
+        have = f"1 to {len(seen)}" if seen else "none yet; --next shows what the first would see"
+        raise BadInput("wakeup", str(wakeup or ""), f"the number of a wakeup of goal {goal.uid}: {have}")
+    if found is None:
+        ended = chosen.exit_reason or "it did not get that far"
+        raise BadInput("wakeup", str(chosen.seq), f"one that had a context; this one ended before: {ended}")
+    return chosen.seq, found

@@ -1,0 +1,44 @@
+"""What an ending means for people: a sentence, the command that goes on, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from goalmode.domain.exits import EXIT_FACTS, ExitReason, GoalStatus
+
+_BUDGETS = {"turns": "turn", "wakeups": "wakeup", "tokens": "token", "active_seconds": "time"}
+
+_BY_STATUS = {
+    GoalStatus.ACTIVE: "goalmode run {id}",
+    GoalStatus.WAITING_USER: "goalmode resume {id} --answer TEXT",
+    GoalStatus.PAUSED: "goalmode resume {id}",
+    GoalStatus.BLOCKED: "goalmode resume {id}",
+    GoalStatus.EXHAUSTED: "goalmode resume {id} --{limit}-budget +N",
+    GoalStatus.DONE: "",
+    GoalStatus.ABORTED: "",
+}
+
+STOPPED_CODE = EXIT_FACTS[ExitReason.USER_ABORTED].exit_code
+
+
+def remedy(uid: str, status: GoalStatus, reason: ExitReason | None, facts: Mapping[str, object]) -> str:
+    """The command that makes the goal run again; empty where there is none or none is needed."""
+    known = None if reason is None else EXIT_FACTS[reason]
+    command = known.remedy if known is not None and known.status is status else _BY_STATUS[status]
+    limit = str(facts.get("limit", ""))
+    if "{limit}" in command and limit not in _BUDGETS:
+        command = command.replace("--{limit}-budget +N", "--deadline TIME")
+    return command.format(id=uid, limit=_BUDGETS.get(limit, ""))
+
+
+def exit_code(status: GoalStatus, reason: ExitReason | None) -> int:
+    """The exit code of a command that finds a goal as it is: that of its last ending, unless a user stopped it since."""
+    if status in (GoalStatus.PAUSED, GoalStatus.ABORTED):
+        return STOPPED_CODE
+    return 1 if reason is None else EXIT_FACTS[reason].exit_code
+
+
+def told(reason: ExitReason, detail: str) -> str:
+    """What happened, in one sentence with its facts."""
+    sentence = f"{reason}: {EXIT_FACTS[reason].sentence}"
+    return f"{sentence} ({detail})" if detail else sentence

@@ -1,0 +1,44 @@
+"""All goals, one row each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from goalmode.domain.goal import Goal
+from goalmode.domain.text import one_line
+from goalmode.inspection.seen import iso, last_wakeup, runs, shown_reason
+from goalmode.state import goals
+from goalmode.state.goals import Unreadable
+from goalmode.state.store import Store
+
+TITLE = 200
+"""Characters of an objective that a list holds."""
+
+UNREADABLE = "UNREADABLE"
+
+
+def listing(store: Store, *, limit: int | None = None, offset: int = 0) -> list[dict[str, Any]]:
+    """The goals, newest first; one whose rows are of unknown shape is marked and hides no other."""
+    return [_row(store, goal) for goal in goals.every(store, limit=limit, offset=offset)]
+
+
+def _row(store: Store, goal: Goal | Unreadable) -> dict[str, Any]:
+    if isinstance(goal, Unreadable):
+        return {"id": goal.uid, "status": UNREADABLE, "running": False, "problem": goal.problem}
+    with store.reading() as connection:
+        last = last_wakeup(connection, goal.id)
+    running = last is not None and runs(store, last)
+    return {
+        "id": goal.uid,
+        "status": goal.status.value,
+        "running": running,
+        "owner": last.lease.owner.name if last is not None and running else None,
+        "title": one_line(goal.objective, TITLE),
+        "turns": goal.spent.turns,
+        "wakeups": goal.spent.wakeups,
+        "tokens": goal.spent.tokens,
+        "last_exit_reason": None if last is None else shown_reason(store, last),
+        "next_wakeup_at": iso(goal.next_wakeup_at),
+        "created_at": iso(goal.created_at),
+        "updated_at": iso(goal.updated_at),
+    }

@@ -1,0 +1,104 @@
+"""The public surface: what is exported is importable, sorted and enough to embed goalmode in another loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+import goalmode
+from goalmode import (
+    CallOutcome,
+    CallRecord,
+    Effect,
+    Exit,
+    ExitReason,
+    GoalSpec,
+    History,
+    ModelProfile,
+    Reply,
+    Skip,
+    StopReason,
+    Store,
+    ToolCall,
+    TurnOutcome,
+    Usage,
+    Wake,
+    begin_wakeup,
+    close_wakeup,
+    create_goal,
+    run_wakeup,
+    tool,
+)
+from goalmode.domain.steps import Close, Nudge
+from goalmode.testing import ScriptedModel, call
+
+PROFILE = ModelProfile("scripted", "openai", "scripted", "http://127.0.0.1:9/v1")
+
+
+def test_exported_members_are_importable_and_sorted() -> None:
+    """`__all__` says what there is, in order, and each name can be had."""
+    assert sorted(goalmode.__all__) == goalmode.__all__
+    assert all(getattr(goalmode, name) is not None for name in goalmode.__all__)
+    assert goalmode.__version__
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """Lazy loading does not invent names."""
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        goalmode.nonsense  # noqa: B018
+
+
+def test_another_loop_uses_the_same_ways_in_and_out(tmp_path: Path) -> None:
+    """A driver with a loop of its own: claim, intent, outcome, the no-tool guard, close; all synchronous."""
+    with Store(str(tmp_path / "goals.sqlite")) as store:
+        goal = create_goal(store, GoalSpec("Say hello.", str(tmp_path)))
+        wake = begin_wakeup(store, goal, profile=PROFILE)
+        assert isinstance(wake, Wake)
+        assert "Say hello." in wake.messages[1].text
+
+        asked = ToolCall("c1", "greet", '{"name": "Ada"}')
+        wake.intent(Reply(StopReason.TOOL_USE, calls=(asked,), usage=Usage(input=100, output=10)))
+        result = CallRecord(0, "c1", "greet", Effect.WRITE, CallOutcome.SUCCESS, "Hello, Ada")
+        wake.outcome(TurnOutcome(records=[result]))
+        wake.intent(Reply(StopReason.END_TURN, "All done.", usage=Usage(input=120, output=5)))
+        wake.outcome()
+
+        early, late = wake.no_tool(History(turn=2)), wake.no_tool(History(turn=2, recoveries=2))
+        assert isinstance(early, Nudge)
+        assert isinstance(late, Close)
+        stored = close_wakeup(wake, late.exit)
+
+        assert stored.reason is ExitReason.EARLY_NO_TOOL
+        again = begin_wakeup(store, goal, profile=PROFILE)
+        assert isinstance(again, Skip)
+        assert again.reason == "not_due"
+
+
+def test_a_python_tool(tmp_path: Path) -> None:
+    """`@goalmode.tool` makes a function a tool; its result reaches the model, its call the journal."""
+    greeted: list[str] = []
+
+    @tool(effect="read")
+    def greet(name: str) -> str:
+        """Greet somebody."""
+        greeted.append(name)
+        return f"Hello, {name}"
+
+    model = ScriptedModel(
+        [call("greet", name="Ada"), call("complete", status="success", summary="Said.", evidence="greet Ada")]
+    )
+    with Store(str(tmp_path / "goals.sqlite")) as store:
+        goal = create_goal(store, GoalSpec("Greet Ada.", str(tmp_path)))
+        wake = begin_wakeup(store, goal, profile=PROFILE, tools=[greet])
+        assert isinstance(wake, Wake)
+
+        async def run() -> Exit:
+            return await run_wakeup(wake, model)
+
+        ending = anyio.run(run)
+
+    assert greeted == ["Ada"]
+    assert ending.reason is ExitReason.CURRENT_TASK_DONE
+    assert ending.facts["basis"] == "evidence-only"
