@@ -199,7 +199,7 @@ async def _judge_success(run: Run, done: Done, call: ToolCall, claim: ClaimArgum
         done.rejected += 1
         done.answer(_record(call, position, CallOutcome.DENIED, run.ports.prompt("recovery", **_open(run))))
         return
-    actions = [*run.wake.actions, *(_action(run, r) for r in done.records)]
+    actions = [*run.wake.actions, *(action(run, r) for r in done.records)]
     key = f"{goal.uid}:{run.wake.seq}:{run.seq}:{call.id}"
     environment = {**run.ports.environment, "GOALMODE_IDEMPOTENCY_KEY": key}
     case = Case(goal, done.work, claim.evidence, actions, run.wake.gate, call.id, environment)
@@ -281,7 +281,8 @@ def _effect(run: Run, call: ToolCall) -> Effect | None:
     return tool.effect if tool else None
 
 
-def _action(run: Run, record: CallRecord) -> Action:
+def action(run: Run, record: CallRecord) -> Action:
+    """The call as later claims may cite it."""
     return Action(
         run.wake.seq, run.seq, record.call_id, record.tool, record.brief, record.outcome, record.exit_code
     )

@@ -15,7 +15,7 @@ from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.messages import NO_USAGE, ToolResult
 from goalmode.domain.steps import Claim, Close, Nudge, Resend, RunTools
 from goalmode.errors import Fenced, Stopped, StoreError
-from goalmode.loop.act import Done, answer, ending, put_claim, refuse, run_calls, tell
+from goalmode.loop.act import Done, action, answer, ending, put_claim, refuse, run_calls, tell
 from goalmode.loop.decide import decide
 from goalmode.loop.ports import Ports, Wakeup
 from goalmode.loop.stop import under_watch
@@ -96,6 +96,7 @@ async def _commit(run: Run, done: Done, *, last: bool) -> None:
         durable=any(record.effect is Effect.WRITE for record in done.records),
     )
     await to_thread.run_sync(run.wake.outcome, outcome)
+    run.wake.actions += [action(run, record) for record in done.records]
     for record in done.unstored:
         tell(run, record)
     run.emit("turn", turn=run.history.turn, results=sum(isinstance(m, ToolResult) for m in done.messages))
