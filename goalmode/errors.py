@@ -114,6 +114,17 @@ class ModelError(GoalmodeError):
         super().__init__(f"{head}: {message}" if message else head)
 
 
+def charge(cancelled: BaseException, usage: Usage) -> None:
+    """Note on a cancellation what the model call that it ends has cost: its response stream had begun."""
+    cancelled.goalmode_usage = usage  # type: ignore[attr-defined]
+
+
+def charged(cancelled: BaseException) -> Usage | None:
+    """What a cancelled model call has cost, None if it cost nothing."""
+    usage = getattr(cancelled, "goalmode_usage", None)
+    return usage if isinstance(usage, Usage) else None
+
+
 class StoreError(GoalmodeError):
     pass
 

@@ -24,7 +24,7 @@ from goalmode.errors import ModelError
 from goalmode.loop.ports import Event, Ports, Sink
 from goalmode.loop.wakeup import run_wakeup as _run_wakeup
 from goalmode.model.json_action import JsonActions
-from goalmode.model.port import Model
+from goalmode.model.port import Model, OpenModel
 from goalmode.model.retry import Retrying
 from goalmode.model.wire.openai_chat import OpenAIChat
 from goalmode.orchestrator import wake as orchestrator
@@ -163,7 +163,7 @@ def open_model(
     clock: Clock,
     lang: str = "en",
     on_retry: Callable[[ModelError, float, int], None] | None = None,
-) -> Model:
+) -> OpenModel:
     """The model that `profile` describes: its wire format, retried, behind the JSON action protocol if it needs one."""
     count = counter(profile.encoding, profile.token_factor).count
     wire = OpenAIChat(profile, key, clock=clock, estimate=count)

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from goalmode.domain.budget import Limits
 from goalmode.domain.exits import GoalStatus
-from goalmode.domain.goal import Control, Goal, GoalSpec, Requirement, RequirementStatus
+from goalmode.domain.goal import Control, Goal, GoalSettings, GoalSpec, Requirement, RequirementStatus
 from goalmode.errors import NotAllowed, StoreUnreadable, UnknownGoal
 from goalmode.state import mapping, wakeups
 from goalmode.state import tables as t
@@ -190,14 +190,18 @@ def make_due(
     reason: str,
     answer: str | None = None,
     limits: Limits | None = None,
+    settings: GoalSettings | None = None,
 ) -> Goal:
     """Let the goal be woken now; its streak of bad endings and its count of obstacles start anew.
 
     An `answer` goes through the inbox. New `limits` are a new limits revision, so that one more wrap-up is possible.
+    New `settings` hold from the next wakeup on.
     """
     with store.writing() as connection:
         if limits is not None:
             _set_limits(connection, goal.id, limits, now)
+        if settings is not None:
+            _set_settings(connection, goal.id, settings, now)
         connection.execute(
             sa.update(t.goals)
             .where(t.goals.c.id == goal.id)
@@ -321,13 +325,26 @@ def _write_contract(
 
 
 def _set_limits(connection: sa.Connection, goal: int, limits: Limits, now: datetime) -> None:
-    stored = connection.execute(sa.select(t.goals.c.limits).where(t.goals.c.id == goal)).scalar_one()
     new = mapping.limits_to_json(limits)
-    # Fields that a newer goalmode may have put there stay.
-    merged = {**stored, **new} if isinstance(stored, dict) else new
+    merged = _merged(connection, goal, t.goals.c.limits, new)
     connection.execute(
         sa.update(t.goals)
         .where(t.goals.c.id == goal)
         .values(limits=merged, limits_rev=t.goals.c.limits_rev + 1, updated_at=now)
     )
     connection.execute(sa.insert(t.events).values(goal=goal, kind="limits", data=new, at=now))
+
+
+def _set_settings(connection: sa.Connection, goal: int, settings: GoalSettings, now: datetime) -> None:
+    new = mapping.settings_to_json(settings)
+    merged = _merged(connection, goal, t.goals.c.settings, new)
+    connection.execute(sa.update(t.goals).where(t.goals.c.id == goal).values(settings=merged, updated_at=now))
+    connection.execute(sa.insert(t.events).values(goal=goal, kind="settings", data=new, at=now))
+
+
+def _merged(
+    connection: sa.Connection, goal: int, column: sa.ColumnElement[Any], new: dict[str, Any]
+) -> dict[str, Any]:
+    """What is stored with `new` in it: fields that a newer goalmode may have put there stay."""
+    stored = connection.execute(sa.select(column).where(t.goals.c.id == goal)).scalar_one()
+    return {**stored, **new} if isinstance(stored, dict) else new

@@ -14,12 +14,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from goalmode.state import bodies, engine
+from goalmode.state import bodies, engine, migrate
 from goalmode.state import tables as t
 from goalmode.state.owner import Lease, Owner
 from goalmode.state.store import default_url
 
-SQLITE_VERSION = sqlite3.sqlite_version_info
+SQLITE_VERSION: tuple[int, int, int] = sqlite3.sqlite_version_info
+HEAD = migrate.HEAD
 
 
 @dataclass(frozen=True, slots=True)

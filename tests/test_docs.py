@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from goalmode.cli.main import PLACES
 from goalmode.domain.exits import EXIT_FACTS
+from goalmode.testing import Stub, steps
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -32,6 +34,31 @@ def test_the_table_of_exit_reasons_is_the_facts_table() -> None:
     ]
 
     assert _rows("## How a wakeup ends") == facts
+
+
+def test_every_command_is_in_the_readme() -> None:
+    """The README's table of commands has every command, and none that does not exist."""
+    named = [row[0] for row in _rows("## Use")]
+
+    assert sorted(named) == sorted(f"goalmode {name}" for name in PLACES)
+
+
+def test_the_example_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever copies the example for embedding gets a goal that runs to its checked end."""
+    [example] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    script = [
+        steps.tool("stock", {"part": "wheel"}),
+        steps.tool("write_file", {"path": "stock.txt", "content": "4\n"}),
+        steps.tool("complete", {"status": "success", "summary": "Written.", "evidence": ["stock.txt"]}),
+    ]
+    with Stub(script) as stub:
+        exec(example.replace("http://127.0.0.1:8080/v1", stub.base_url), {"__name__": "example"})
+
+    assert capsys.readouterr().out.startswith("CURRENT_TASK_DONE ")
+    assert (tmp_path / "stock.txt").read_text() == "4\n"
 
 
 def test_make_targets_of_the_readme_exist() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from goalmode.domain.goal import Goal
 from goalmode.errors import BadInput
 from goalmode.state import reading
 from goalmode.state.reading import ContextSeen
 from goalmode.state.store import Store
+from goalmode.state.wakeups import StoredContext
 
 
 def stored_context(store: Store, goal: Goal, wakeup: int | None) -> tuple[int, ContextSeen]:
@@ -26,3 +29,28 @@ def stored_context(store: Store, goal: Goal, wakeup: int | None) -> tuple[int, C
         ended = chosen.exit_reason or "it did not get that far"
         raise BadInput("wakeup", str(chosen.seq), f"one that had a context; this one ended before: {ended}")
     return chosen.seq, found
+
+
+def as_seen(rendered: StoredContext) -> ContextSeen:
+    """A context that has been rendered but not stored."""
+    return ContextSeen(
+        rendered.text,
+        rendered.sha256,
+        rendered.tokens,
+        rendered.encoding,
+        rendered.completion_phrases,
+        rendered.sections,
+    )
+
+
+def described(wakeup: int, context: ContextSeen) -> dict[str, Any]:
+    """A context with its sections' sizes."""
+    return {
+        "wakeup": wakeup,
+        "sha256": context.sha256,
+        "tokens": context.tokens,
+        "encoding": context.encoding,
+        "completion_phrases": context.completion_phrases,
+        "sections": [dict(section) for section in context.sections],
+        "text": context.text,
+    }

@@ -32,7 +32,7 @@ def remedy(uid: str, status: GoalStatus, reason: ExitReason | None, facts: Mappi
 
 
 def exit_code(status: GoalStatus, reason: ExitReason | None) -> int:
-    """The exit code of a command that finds a goal as it is: that of its last ending, unless a user stopped it since."""
+    """The exit code of a command that finds a goal as it is: its last ending's, unless a user stopped it since."""
     if status in (GoalStatus.PAUSED, GoalStatus.ABORTED):
         return STOPPED_CODE
     return 1 if reason is None else EXIT_FACTS[reason].exit_code

@@ -50,7 +50,8 @@ def show(store: Store, goal_id: int) -> dict[str, Any]:
         "spent": {"tokens": goal.spent.tokens, **asdict(goal.spent)},
         "settings": _settings(goal),
         "requirements": [
-            {"id": r.id, "text": r.text, "check": r.check, "status": r.status.value} for r in goal.requirements
+            {"id": r.id, "text": r.text, "check": r.check, "status": r.status.value}
+            for r in goal.requirements
         ],
         "deliverables": _deliverables(goal),
         "checkpoint": {**asdict(work.checkpoint), "found": list(work.found)},

@@ -13,9 +13,7 @@ from goalmode.state.reading import CallSeen, TurnSeen, WakeupSeen
 from goalmode.state.store import Store
 
 
-def turns(
-    store: Store, goal: Goal, *, wakeup: int | None = None, full: bool = False
-) -> list[dict[str, Any]]:
+def turns(store: Store, goal: Goal, *, wakeup: int | None = None, full: bool = False) -> list[dict[str, Any]]:
     """The calls, oldest first.
 
     Args:

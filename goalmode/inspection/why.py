@@ -61,6 +61,7 @@ def _leased(running: WakeupSeen) -> Skip:
 
 def _ending(store: Store, goal: Goal, wakeup: WakeupSeen, checks: list[CheckSeen]) -> dict[str, Any]:
     word, detail = shown_reason(store, wakeup), shown_detail(store, wakeup)
+    newest = {check.subject: check for check in checks if check.wakeup == wakeup.seq}
     reason = None if word is None else known_reason(goal, wakeup, word)
     return {
         "wakeup": wakeup.seq,
@@ -76,8 +77,7 @@ def _ending(store: Store, goal: Goal, wakeup: WakeupSeen, checks: list[CheckSeen
         "ended_at": iso(wakeup.ended_at),
         "checks": [
             {"subject": c.subject, "passed": c.passed, "exit_code": c.exit_code, "tail": c.tail}
-            for c in checks
-            if c.wakeup == wakeup.seq
+            for c in newest.values()
         ],
     }
 

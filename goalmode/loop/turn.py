@@ -7,18 +7,20 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import anyio
 from anyio import to_thread
 
 from goalmode.domain import budget
 from goalmode.domain.budget import MIN_OUTPUT, Affordable, Verdict
 from goalmode.domain.calls import Effect
 from goalmode.domain.exits import Exit, ExitReason
-from goalmode.domain.messages import NO_USAGE, Message, Reply, Request, Usage, User
+from goalmode.domain.messages import NO_USAGE, Assistant, Message, Reply, Request, Usage, User
 from goalmode.domain.signals import exit_for_error
-from goalmode.errors import ModelError, Stopped
+from goalmode.errors import ModelError, Stopped, charged
 from goalmode.loop.history import History
 from goalmode.loop.ports import Event, Ports, Wakeup
 from goalmode.loop.stop import asked_to_stop, exhausted
+from goalmode.model.strict_json import json_object
 from goalmode.state.journal import PlannedCall
 from goalmode.state.tables import Purpose
 
@@ -75,8 +77,12 @@ class Run:
 
     @property
     def reserve(self) -> Usage:
-        """What the next call may cost."""
-        return Usage(input=self.tokens, output=self.ports.profile.max_output)
+        """What the next call may cost: its input, and an answer as long as the profile and the budget allow."""
+        output, goal = self.ports.profile.max_output, self.wake.goal
+        if goal.limits.tokens is not None:
+            left = goal.limits.tokens - goal.spent.tokens - self.usage.tokens - self.tokens
+            output = max(0, min(output, left))
+        return Usage(input=self.tokens, output=output)
 
 
 async def next_call(run: Run) -> Call:
@@ -117,10 +123,12 @@ async def ask(run: Run, call: Call) -> Reply:
     try:
         reply = await run.ports.model.complete(Request(tuple(run.messages), tools, call.max_output))
     except ModelError as error:
-        if error.usage is not None:
-            charge = partial(run.wake.failed_call, error.usage, call.purpose, str(error), started_at=started)
-            await to_thread.run_sync(charge)
+        await _charge(run, call, error.usage, str(error), started)
         raise Stopped(_failure(error, call.last)) from None
+    except anyio.get_cancelled_exc_class() as cancelled:
+        with anyio.CancelScope(shield=True):
+            await _charge(run, call, charged(cancelled), "stopped while the reply was coming in", started)
+        raise
     await _commit_intent(run, call, reply, started)
     run.history = replace(run.history, turn=turn)
     run.usage = reply.usage
@@ -138,6 +146,14 @@ async def ask(run: Run, call: Call) -> Reply:
     return reply
 
 
+async def _charge(run: Run, call: Call, usage: Usage | None, why: str, started: datetime) -> None:
+    """Store what a call that came to nothing has cost, if its response stream had begun."""
+    if usage is not None:
+        await to_thread.run_sync(
+            partial(run.wake.failed_call, usage, call.purpose, why, started_at=started)
+        )
+
+
 async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) -> None:
     planned = []
     for one in reply.calls:
@@ -147,7 +163,17 @@ async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) 
         lambda: run.wake.intent(reply, call.purpose, planned, counts=call.counts, started_at=started)
     )
     if reply.text or reply.calls:
-        run.say(reply.message())
+        run.say(_carried(reply.message()))
+
+
+def _carried(said: Assistant) -> Assistant:
+    """A reply as a request can carry it: arguments that are no JSON object are never sent, so they fill no window."""
+    return replace(
+        said,
+        calls=tuple(
+            c if json_object(c.arguments) is not None else replace(c, arguments="{}") for c in said.calls
+        ),
+    )
 
 
 def _verdict(run: Run) -> Verdict:

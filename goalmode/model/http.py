@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import cast
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, cast
 from urllib.parse import parse_qsl, unquote
 
 import anyio
@@ -78,7 +78,7 @@ class Http:
         """
         began = False
         try:
-            async with self._send(path, body) as response:
+            async with aclosing(await self._send(path, body)) as response:
                 if not response.is_success:
                     raise self.failure(response.status_code, await _head(response), response.headers)
                 began = True
@@ -119,11 +119,27 @@ class Http:
     def _shown(self, text: str, limit: int) -> str:
         return one_line(self._redact(text), limit)
 
-    def _send(self, path: str, body: bytes) -> AbstractAsyncContextManager[httpx.Response]:
+    async def _send(self, path: str, body: bytes) -> httpx.Response:
+        connection = _Connection()
+        try:
+            return await self._send_once(path, body, connection)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+            if connection.is_new:
+                raise
+        # The server closed a kept connection just as it was used again: it has not seen the request.
+        return await self._send_once(path, body, connection)
+
+    async def _send_once(self, path: str, body: bytes, connection: _Connection) -> httpx.Response:
         url = self._url.copy_with(path=self._url.path.rstrip("/") + path)
-        # httpx logs the URL it is given; the query goes to the layer below, which logs none.
-        target = {"target": url.raw_path + b"?" + self._query} if self._query else {}
-        return self._client().stream("POST", url, content=body, headers=self._headers, extensions=target)
+        extensions: dict[str, Any] = {"trace": connection.trace}
+        if self._query:
+            # httpx logs the URL it is given; the query goes to the layer below, which logs none.
+            extensions["target"] = url.raw_path + b"?" + self._query
+        client = self._client()
+        request = client.build_request(
+            "POST", url, content=body, headers=self._headers, extensions=extensions
+        )
+        return await client.send(request, stream=True)
 
     def _client(self) -> httpx.AsyncClient:
         if self._given is not None:
@@ -168,6 +184,17 @@ async def whole(response: httpx.Response, too_long: Exception) -> bytes:
         if len(content) > MAX_LINE:
             raise too_long
     return bytes(content)
+
+
+class _Connection:
+    """Notices whether a request opened a connection or was sent on a kept one."""
+
+    def __init__(self) -> None:
+        self.is_new = False
+
+    async def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        if event == "connection.connect_tcp.started":
+            self.is_new = True
 
 
 class _Lines:

@@ -29,10 +29,11 @@ from goalmode.domain.messages import (
     User,
 )
 from goalmode.domain.signals import ErrorKind, StopReason
+from goalmode.domain.text import sendable
 from goalmode.errors import ModelError, TemplateError
 from goalmode.model import strict_json
 from goalmode.model.ids import used_ids, with_unique_ids
-from goalmode.model.port import Model
+from goalmode.model.port import Model, close
 
 MAX_TRIES = 64
 """Opening braces of a reply at which an object is looked for."""
@@ -70,6 +71,10 @@ class JsonActions:
         call, prose = found
         calls = with_unique_ids([call], used_ids(request.messages))
         return replace(reply, stop=StopReason.TOOL_USE, text=prose, calls=calls)
+
+    async def aclose(self) -> None:
+        """Close the connections of the model that is asked."""
+        await close(self._inner)
 
     async def _constrained(self, sent: Request, tools: Sequence[ToolSpec]) -> Reply:
         if not tools or self._schema_refused:
@@ -116,7 +121,8 @@ def read_action(text: str) -> tuple[ToolCall, str] | None:
             continue
         if isinstance(value, dict) and isinstance(name := value.get("tool"), str) and name:
             arguments = value.get("arguments", {})
-            raw = arguments if isinstance(arguments, str) else strict_json.dumps(arguments)
+            raw = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+            raw = sendable(raw)  # escaped halves of characters are halves now
             return ToolCall("", name, raw), _FENCE.sub("", text[:start] + text[end:]).strip()
         start = text.find("{", end)
     return None

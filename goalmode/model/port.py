@@ -16,3 +16,18 @@ class Model(Protocol):
                 those are a `Reply` with their `stop`.
         """
         ...
+
+
+class OpenModel(Model, Protocol):
+    """A model that holds connections."""
+
+    async def aclose(self) -> None:
+        """Close them. Another call opens new ones."""
+        ...
+
+
+async def close(model: Model) -> None:
+    """Close what `model` holds open, if it is of the kind that holds anything."""
+    aclose = getattr(model, "aclose", None)
+    if aclose is not None:
+        await aclose()

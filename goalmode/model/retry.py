@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+import anyio
 import stamina
 
 from goalmode.domain.clock import Clock
-from goalmode.domain.messages import Reply, Request, Usage
+from goalmode.domain.messages import NO_USAGE, Reply, Request, Usage
 from goalmode.domain.signals import TRANSIENT, ErrorKind, StopReason
-from goalmode.errors import ModelError
-from goalmode.model.port import Model
+from goalmode.errors import ModelError, charge, charged
+from goalmode.model.port import Model, close
 
 ATTEMPTS = 5
 FIRST_WAIT = 1.0
@@ -117,6 +118,14 @@ class Retrying:
             if error.reset_at is None and error.retry_after:
                 error.reset_at = self._clock.now() + timedelta(seconds=error.retry_after)
             raise
+        except anyio.get_cancelled_exc_class() as cancelled:
+            if so_far.usage is not None:
+                charge(cancelled, so_far.usage + (charged(cancelled) or NO_USAGE))
+            raise
+
+    async def aclose(self) -> None:
+        """Close the connections of the model that is asked."""
+        await close(self._inner)
 
     async def _attempt_all(self, request: Request, so_far: _Attempts) -> Reply:
         async for attempt in stamina.retry_context(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from goalmode.domain.text import sendable
@@ -22,31 +24,46 @@ def loads(text: str | bytes) -> Any:
 
 def dumps(value: object) -> str:
     """Compact JSON text that any reader takes. What cannot be sent is made visible, see `sendable`."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if is_clean(text) else json.dumps(_cleaned(value), ensure_ascii=False, separators=(",", ":"))
+    return encoded(value).decode()
 
 
-def is_clean(text: str) -> bool:
-    """Whether JSON text holds no NUL, written out or escaped, and can be encoded; may be wrong to the safe side."""
-    if "\\u0000" in text or "\x00" in text:
-        return False
+def encoded(value: object) -> bytes:
+    """`dumps` as UTF-8."""
     try:
-        text.encode()
+        data = _compact(value).encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return _compact(_cleaned(value)).encode()
+    # Text that only speaks of the escape is cleaned in vain, and unchanged.
+    return _compact(_cleaned(value)).encode() if b"\\u0000" in data else data
 
 
 def json_object(text: str) -> str | None:
     """`text` if it is a JSON object, cleaned where it must be; None if it is anything else."""
+    return _remembered(text) if len(text) <= REMEMBERED_LENGTH else _json_object(text)
+
+
+def _json_object(text: str) -> str | None:
     try:
         value = loads(text)
     except ValueError:
         return None
     if not isinstance(value, dict):
         return None
-    # An escaped half of a surrogate pair is ASCII until the receiver parses the text.
-    return text if is_clean(text) and "\\ud" not in text.lower() else dumps(value)
+    # An escaped NUL or half of a surrogate pair is ASCII until the receiver parses the text.
+    try:
+        return dumps(value) if _SUSPECT.search(text) else text
+    except RecursionError:
+        return None
+
+
+_SUSPECT = re.compile(r"\\u0000|\\ud|[\ud800-\udfff]", re.IGNORECASE)
+REMEMBERED_LENGTH = 2_000
+_remembered = lru_cache(1_000)(_json_object)
+"""A conversation is sent again with every turn; its old arguments are not parsed again."""
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _cleaned(value: object) -> object:

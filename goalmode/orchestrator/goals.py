@@ -76,12 +76,19 @@ def edit_goal(
     return goals.edit(store, goal, change, now=store.clock.now())
 
 
-def resume_goal(store: Store, goal: Goal, *, limits: Limits | None = None, answer: str | None = None) -> Goal:
-    """Make a goal due, with new limits if they are given, and an answer if it waits for one.
+def resume_goal(
+    store: Store,
+    goal: Goal,
+    *,
+    limits: Limits | None = None,
+    settings: GoalSettings | None = None,
+    answer: str | None = None,
+) -> Goal:
+    """Make a goal due, with new limits and settings if they are given, and an answer if it waits for one.
 
     Raises:
         NotAllowed: its status does not allow it; the message says what would.
-        BadInput: a limit or the answer is wrong.
+        BadInput: a limit, a setting or the answer is wrong.
     """
     _refuse_aborted(goal, "resume")
     if goal.status is GoalStatus.DONE:
@@ -97,8 +104,11 @@ def resume_goal(store: Store, goal: Goal, *, limits: Limits | None = None, answe
         raise BadInput("answer", answer, f"at most {MAX_OBJECTIVE:,} characters, it has {len(answer):,}")
     now = store.clock.now()
     changed = None if limits is None or limits == goal.limits else _limits(limits, now)
+    pursued = None if settings is None or settings == goal.settings else _settings(settings)
     reason = "answered" if answer else "resumed"
-    return goals.make_due(store, goal, now=now, reason=reason, answer=answer, limits=changed)
+    return goals.make_due(
+        store, goal, now=now, reason=reason, answer=answer, limits=changed, settings=pursued
+    )
 
 
 def raised(limits: Limits, changes: Mapping[str, str]) -> Limits:
@@ -183,8 +193,13 @@ def parse_deadline(text: str, field: str, now: datetime) -> datetime:
     return deadline
 
 
+def _encodable(text: str) -> bool:
+    """Whether it can be stored and run exactly as it was given: no NUL, no undecodable byte."""
+    return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
 def _workspace(text: str) -> Path:
-    if not text.strip() or "\x00" in text:
+    if not text.strip() or not _encodable(text):
         raise BadInput("workspace", text, "an existing directory")
     path = Path(text).expanduser().absolute()
     if not path.exists():
@@ -207,8 +222,8 @@ def _requirements(given: Iterable[Requirement]) -> tuple[Requirement, ...]:
     for number, requirement in enumerate(given, 1):
         field = "check" if requirement.check is not None else "require"
         text = requirement.text if requirement.check is None else requirement.check
-        if not text.strip() or "\x00" in text:
-            raise BadInput(field, text, "a text that is not blank and holds no NUL")
+        if not text.strip() or not _encodable(text):
+            raise BadInput(field, text, "a text that is not blank, is valid UTF-8 and holds no NUL")
         if len(text) > MAX_LINE:
             raise BadInput(field, text, f"at most {MAX_LINE:,} characters; it has {len(text):,}")
         checked.append(replace(requirement, id=f"R{number}"))
@@ -255,6 +270,9 @@ def _settings(settings: GoalSettings) -> GoalSettings:
     for name in ("early_turns", "max_recoveries"):
         if getattr(settings, name) < 0:
             raise BadInput(name.replace("_", "-"), getattr(settings, name), "0 or more")
+    for name in ("model", "base_url", "api_key_env"):
+        if not _encodable(getattr(settings, name)):
+            raise BadInput(name.replace("_", "-"), getattr(settings, name), "valid UTF-8 without NUL")
     if settings.lang not in LANGUAGES:
         raise BadInput("lang", settings.lang, " or ".join(LANGUAGES))
     if settings.context_tokens is not None and settings.context_tokens < 1_000:

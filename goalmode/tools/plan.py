@@ -70,7 +70,9 @@ def _planned(call: ToolCall, position: int, registry: Registry, allowed: frozens
         )
     if tool.effect not in allowed:
         return refused(CallOutcome.DENIED, f"{tool.name}: denied: {_only(allowed)} now")
-    arguments, problem = parse_arguments(call.arguments)
+    # Many servers send no text at all for a tool that needs no arguments.
+    nothing = not call.arguments.strip() and not tool.spec.parameters.get("required")
+    arguments, problem = parse_arguments("{}" if nothing else call.arguments)
     if arguments is not None:
         problem = "; ".join(validate(tool.spec.parameters, arguments))
     if problem:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from goalmode.domain.clock import SystemClock
+from tests.acceptance.processes import Children
 from tests.acceptance.world import Provider, World, open_world
 
 
@@ -20,3 +22,16 @@ def provider() -> Iterator[Provider]:
 def world(tmp_path: Path, provider: Provider) -> Iterator[World]:
     """One store, one workspace and one provider; every request is held to WIRE-VALID at the end."""
     yield from open_world(tmp_path, provider)
+
+
+@pytest.fixture
+def real_world(tmp_path: Path, provider: Provider) -> Iterator[World]:
+    """The same in real time, for goals that other processes wake too."""
+    yield from open_world(tmp_path, provider, SystemClock())
+
+
+@pytest.fixture
+def children() -> Iterator[Children]:
+    made = Children()
+    yield made
+    made.end()

@@ -9,6 +9,8 @@ from typing import Any
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
+_SUSPECT = re.compile(rb"u0000|u[dD][89a-fA-F]")
+"""Without one of these escapes strict JSON in strict UTF-8 can hold neither NUL nor surrogate."""
 
 
 def violations(raw: bytes) -> list[str]:
@@ -18,7 +20,8 @@ def violations(raw: bytes) -> list[str]:
     except ValueError as error:
         return [f"not strict UTF-8 and JSON: {error}"]
     messages = body["messages"]
-    return [*_unsendable(body, "body"), *_pairs(messages), *_shapes(messages), *_opening(messages)]
+    dirty = _unsendable(body, "body") if _SUSPECT.search(raw) else ()
+    return [*dirty, *_pairs(messages), *_shapes(messages), *_opening(messages)]
 
 
 def _unsendable(value: Any, at: str) -> Iterator[str]:
@@ -74,7 +77,7 @@ def _arguments(text: Any, at: str) -> Iterator[str]:
         value = None
     if not isinstance(value, dict):
         yield f"{at}: no string that holds a JSON object"
-    else:
+    elif "\\u" in text:
         yield from _unsendable(value, at)
 
 

@@ -11,8 +11,9 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import aclosing, closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,13 @@ import anyio
 import goalmode
 from goalmode import Exit, Goal, GoalSettings, GoalSpec, Limits, ModelProfile, Requirement, Skip, Store
 from goalmode.domain.clock import Clock
+from goalmode.inspection.show import show
+from goalmode.inspection.turns import turns
+from goalmode.orchestrator.run import run_goal
+from goalmode.state import goals
 from goalmode.testing import ManualClock, Stub, steps
 from goalmode.testing.server import Seen
-from goalmode.testing.steps import Completion, Step
+from goalmode.testing.steps import AUTO, Completion, Step
 from tests.acceptance import wire
 
 HANDOFF = re.compile("turns of this wakeup are used")
@@ -144,35 +149,60 @@ class World:
         *,
         stop: Callable[[], Exit | None] | None = None,
         on_event: Callable[[Any], None] | None = None,
+        on_retry: Callable[[Any, float, int], None] | None = None,
         only_if_due: bool = False,
     ) -> Exit | Skip:
         """One wakeup, to its ending."""
+        return anyio.run(lambda: self._wake(goal, stop, on_event, on_retry, only_if_due))
+
+    def run(
+        self,
+        goal: Goal,
+        *,
+        on_event: Callable[[Any], None] | None = None,
+        on_retry: Callable[[Any, float, int], None] | None = None,
+    ) -> Exit | Skip:
+        """Wakeup after wakeup as they become due, until the goal is done, waits, or is blocked: nobody intervenes."""
+
+        def sink(event: Any) -> None:
+            if on_event is not None:
+                on_event(event)
+
+        async def run() -> Exit | Skip:
+            wake_once = partial(self._wake, goal, None, on_event, on_retry, True)
+            return await run_goal(self.store, goal.id, wake_once, sink=sink, stop=lambda: None)
+
+        return anyio.run(run)
+
+    async def _wake(
+        self, goal: Goal, stop: Any, on_event: Any, on_retry: Any, only_if_due: bool
+    ) -> Exit | Skip:
         begun = goalmode.begin_wakeup(
             self.store, self.now(goal), profile=self.profile, tools=self.tools, only_if_due=only_if_due
         )
         if isinstance(begun, Skip):
             return begun
-        model = goalmode.open_model(self.profile, None, clock=self.clock)
+        model = goalmode.open_model(self.profile, None, clock=self.clock, on_retry=on_retry)
 
         def sink(event: Any) -> None:
             self.events.append(event)
             if on_event is not None:
                 on_event(event)
 
-        async def run() -> Exit:
-            try:
-                return await goalmode.run_wakeup(begun, model, sink=sink, stop=stop)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await model._inner.aclose()  # type: ignore[attr-defined]
-
-        return anyio.run(run)
+        async with aclosing(model):
+            return await goalmode.run_wakeup(begun, model, sink=sink, stop=stop)
 
     def now(self, goal: Goal) -> Goal:
         """The goal as it is stored now."""
-        from goalmode.state import goals
-
         return goals.get(self.store, goal.id)
+
+    def inspect(self, goal: Goal) -> dict[str, Any]:
+        """What `goalmode show --json` prints."""
+        return show(self.store, goal.id)
+
+    def turns(self, goal: Goal, *, full: bool = False) -> list[dict[str, Any]]:
+        """What `goalmode turns --json` prints."""
+        return turns(self.store, goal, full=full)
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Rows of the store's file, read past the package."""
@@ -206,8 +236,8 @@ def complete(summary: str = "Written as wanted.", **arguments: Any) -> Completio
     return steps.tool("complete", {"status": "success", "summary": summary, **arguments})
 
 
-def checkpoint(**fields: Any) -> Completion:
-    return steps.tool("update_working_checkpoint", fields)
+def checkpoint(usage: Mapping[str, Any] | str | None = AUTO, **fields: Any) -> Completion:
+    return steps.tool("update_working_checkpoint", fields, usage=usage)
 
 
 def told(request: Mapping[str, Any]) -> str:

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import pytest
 
 from goalmode.context.escape import SECTIONS
-from goalmode.errors import ContextDoesNotFit
 from goalmode.context.rebuild import Rendered, edited, rebuild
 from goalmode.context.tokens import counter, request_tokens
 from goalmode.domain.calls import CallOutcome
@@ -15,6 +14,7 @@ from goalmode.domain.messages import System, User
 from goalmode.domain.snapshot import Action, InboxEntry, LastEnding, Observed, Snapshot
 from goalmode.domain.text import same_name
 from goalmode.domain.work import Checkpoint, WorkState
+from goalmode.errors import ContextDoesNotFit
 from tests.context.builders import NOW, PROFILE, TOOLS, done, failed, full, make_goal, minimal, pending
 from tests.context.golden import LANGS, check
 

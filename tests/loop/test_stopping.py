@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
 from goalmode.domain.goal import Control
-from goalmode.domain.messages import Reply, Request
-from goalmode.errors import Fenced, StoreError
+from goalmode.domain.messages import Reply, Request, Usage
+from goalmode.errors import Fenced, StoreError, charge
 from goalmode.orchestrator.goals import resume_goal, stop_goal
 from goalmode.orchestrator.wake import Skip, Wake
 from goalmode.state import tables as t
@@ -212,3 +212,41 @@ def test_our_own_failure_is_stored_with_its_traceback(make: Make) -> None:
     assert ending.reason is ExitReason.ENGINE_ERROR
     assert "ZeroDivisionError" in str(ending.facts["traceback"])
     assert world.now.status is GoalStatus.BLOCKED
+
+
+class HalfSaidModel:
+    """Begins to answer and is then cut off by whoever cancels it."""
+
+    def __init__(self) -> None:
+        self.asked = anyio.Event()
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked.set()
+        try:
+            await anyio.sleep_forever()
+        except anyio.get_cancelled_exc_class() as cancelled:
+            charge(cancelled, Usage(input=900, output=30, estimated=True))
+            raise
+        raise AssertionError
+
+
+def test_a_reply_that_had_begun_is_charged_when_it_is_stopped(make: Make) -> None:
+    """An attempt is charged once its response stream began, also if the user stops it; it is no turn."""
+    world = make()
+    wake, model = world.begin(), HalfSaidModel()
+    stopped: list[Exit] = []
+
+    async def run() -> Exit:
+        async with anyio.create_task_group() as group:
+
+            async def stop() -> None:
+                await model.asked.wait()
+                stopped.append(Exit(ExitReason.USER_ABORTED, "Ctrl-C", {"control": "pause"}))
+
+            group.start_soon(stop)
+            return await run_wakeup(wake, model, stop=lambda: stopped[0] if stopped else None)
+
+    ending = anyio.run(run)
+
+    assert ending.reason is ExitReason.USER_ABORTED
+    assert (world.now.spent.turns, world.now.spent.tokens) == (0, 930)

@@ -344,6 +344,16 @@ def test_one_model_serves_several_event_loops(request_: Request) -> None:
         assert [anyio.run(run), anyio.run(run)] == ["Hi.", "Hi."]
 
 
+def test_a_kept_connection_that_was_closed_is_replaced_at_once(ask: Ask) -> None:
+    """A server that hangs up on an idle connection is asked on a new one; one that hangs up on that is an error."""
+    hang_up = raw(b"")
+    asked = ask([text("one"), hang_up, text("two"), hang_up, hang_up], times=3)
+
+    assert [getattr(o, "text", None) for o in asked.outcomes] == ["one", "two", None]
+    assert [o.kind for o in asked.outcomes if isinstance(o, ModelError)] == [ErrorKind.CONNECTION]
+    assert ask([hang_up, text("x")]).error.kind is ErrorKind.CONNECTION
+
+
 def test_ids_are_unique_over_the_whole_conversation(ask: Ask) -> None:
     """A model that names each call `x` gets a conversation any server accepts (B80)."""
     twins = tools(

@@ -12,13 +12,14 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import httpx
 
 from goalmode.domain.clock import Clock, SystemClock
 from goalmode.domain.messages import Reply, Request
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.signals import ErrorKind, StopReason
-from goalmode.errors import ModelError
+from goalmode.errors import ModelError, charge
 from goalmode.model import strict_json
 from goalmode.model.classify import find_error
 from goalmode.model.http import MAX_LINE, Http, events, whole
@@ -71,6 +72,10 @@ class OpenAIChat:
         except ModelError as error:
             if assembly.began or error.kind is ErrorKind.STREAM_CUT:
                 error.usage = assembly.counted(self._estimate, body)
+            raise
+        except anyio.get_cancelled_exc_class() as cancelled:
+            if assembly.began:
+                charge(cancelled, assembly.counted(self._estimate, body))
             raise
         reply = assembly.reply(
             used_ids=used_ids(request.messages),

@@ -36,7 +36,7 @@ def body(request: Request, profile: ModelProfile) -> bytes:
             "json_schema": {"name": "reply", "schema": request.schema},
         }
     fields[_allowance_field(profile.base_url)] = request.max_output
-    return strict_json.dumps(fields).encode()
+    return strict_json.encoded(fields)
 
 
 def tools(specs: Sequence[ToolSpec]) -> list[dict[str, Any]]:

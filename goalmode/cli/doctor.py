@@ -1,0 +1,129 @@
+"""`doctor`: is everything there that a goal needs, and is anything about it dangerous?"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from goalmode.cli.columns import aligned
+from goalmode.cli.options import Common, common
+from goalmode.cli.output import say, say_json
+from goalmode.context.tokens import counter
+from goalmode.domain.profile import ModelProfile
+from goalmode.errors import BadInput, ConfigError, GoalmodeError
+from goalmode.settings import O200K, Settings, api_key, load_settings, resolve_profile
+from goalmode.state import goals, reading
+from goalmode.state.goals import Unreadable
+from goalmode.state.store import Store
+
+WAL_RESET_BUG = ((3, 7, 0), (3, 51, 3))
+"""SQLite versions, from and below, in which a WAL reset can, rarely, corrupt a database with several writers."""
+
+
+class State(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    state: State
+    detail: str
+
+
+@click.command()
+@common
+def doctor(common: Common) -> int:
+    """Check this installation, its store and its models. Keys are looked for, never shown, and no model is asked."""
+    found = list(_findings(common))
+    if common.json:
+        say_json([asdict(finding) for finding in found])
+    else:
+        for line in aligned([[f.name, f.state.value, f.detail] for f in found]):
+            say(line)
+    return int(any(finding.state is State.BROKEN for finding in found))
+
+
+def _findings(common: Common) -> Iterator[Finding]:
+    yield Finding("goalmode", State.OK, f"{version('goalmode')}, Python {platform.python_version()}")
+    yield _sqlite(reading.SQLITE_VERSION)
+    yield from _store(common)
+    try:
+        settings = load_settings(common.config, os.environ)
+    except ConfigError as error:
+        yield Finding("config", State.BROKEN, str(error))
+    else:
+        yield Finding("config", State.OK, str(settings.path or "none: models are named on the command line"))
+        yield from _models(settings, os.environ)
+    yield _vocabulary()
+    yield Finding("sandbox", State.WARNING, "none: the shell of a goal runs as you, without a sandbox")
+
+
+def _sqlite(found: tuple[int, ...]) -> Finding:
+    name = ".".join(map(str, found))
+    first, fixed = WAL_RESET_BUG
+    if first <= found < fixed:
+        return Finding(
+            "sqlite",
+            State.WARNING,
+            f"{name}: has a rare bug that can corrupt a store written by several processes; fixed in 3.51.3",
+        )
+    return Finding("sqlite", State.OK, name)
+
+
+def _store(common: Common) -> Iterator[Finding]:
+    try:
+        path = Path(reading.path_of(common.store))
+        if not path.exists():
+            yield Finding("store", State.OK, f"{path}: not there yet; the first goal makes it")
+            return
+        with Store(common.store, readonly=True) as store:
+            found = goals.every(store)
+    except GoalmodeError as error:
+        yield Finding("store", State.BROKEN, str(error))
+        return
+    size = path.stat().st_size
+    yield Finding("store", State.OK, f"{path}: {len(found)} goals, {size:,} bytes, schema {reading.HEAD}")
+    for goal in found:
+        if isinstance(goal, Unreadable):
+            yield Finding("goal", State.BROKEN, goal.problem)
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        yield Finding("store", State.WARNING, f"{path}: other users may open it (mode {mode:04o}); chmod 600")
+
+
+def _models(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    for name, profile in settings.models.items():
+        yield _model(f"model {name}", profile, environ)
+    if settings.model and settings.model not in settings.models:
+        yield _model("default model", resolve_profile(settings, settings.model), environ)
+
+
+def _model(name: str, profile: ModelProfile, environ: Mapping[str, str]) -> Finding:
+    host = urlsplit(profile.base_url).hostname
+    try:
+        key = api_key(profile, environ)
+    except BadInput as error:
+        return Finding(name, State.WARNING, str(error))
+    told = f"its key is in ${profile.api_key_env}" if key else "without a key"
+    return Finding(name, State.OK, f"{profile.name} at {host}, {told}")
+
+
+def _vocabulary() -> Finding:
+    try:
+        counter(O200K).count("goalmode")
+    except GoalmodeError as error:
+        return Finding("vocabulary", State.BROKEN, str(error))
+    return Finding("vocabulary", State.OK, f"{O200K}, as it should be")

@@ -1,0 +1,85 @@
+"""Everything that is printed: made safe for terminals, never failing on an encoding, plain wherever nobody looks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import click
+
+from goalmode.cli.columns import aligned
+from goalmode.domain.text import one_line, safe, sendable
+
+_UNSHOWN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
+def soften(*streams: TextIO) -> None:
+    """What a stream's encoding does not have is shown as an escape; nothing fails on it."""
+    for stream in streams:
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def is_terminal(stream: TextIO | None = None) -> bool:
+    """Whether control sequences may be written: to a terminal that takes them, of a user who does not refuse them."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return wanted and (stream or sys.stdout).isatty()
+
+
+def say(text: str = "", *, strong: bool = False) -> None:
+    """Print on standard output."""
+    shown = safe(text)
+    click.echo(click.style(shown, bold=True) if strong and is_terminal() else shown)
+
+
+def complain(text: str) -> None:
+    """Print one line on standard error."""
+    click.echo(f"goalmode: {one_line(text)}", err=True)
+
+
+def remark(text: str) -> None:
+    """Print a line on standard error that is no complaint."""
+    click.echo(safe(text), err=True)
+
+
+def exactly(text: str) -> None:
+    """Print a stored text: byte for byte where it goes on to a program, made safe where somebody looks at it."""
+    if sys.stdout.isatty():
+        click.echo(safe(text), nl=False)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+
+
+def say_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print a JSON value: valid in every encoding, and harmless on a terminal."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = sendable(json.dumps(value, ensure_ascii=not unicode, indent=indent))
+    click.echo(_UNSHOWN.sub(lambda m: f"\\u{ord(m.group()):04x}", text))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns; on a terminal the last column is cut to what is left of the line."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    first, *rest = aligned([head, *cells], width)
+    say(first, strong=True)
+    for line in rest:
+        say(line)
+
+
+def pairs(rows: Sequence[tuple[str, str]]) -> None:
+    """Print names and values, one pair a line; a value's further lines are indented as far."""
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, value in rows:
+        head, *more = safe(value).split("\n")
+        say(f"{name:<{width}}  {head}".rstrip())
+        for line in more:
+            say(f"{'':<{width}}  {line}".rstrip())

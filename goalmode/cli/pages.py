@@ -1,0 +1,198 @@
+"""What inspection found, as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from goalmode.cli.options import Common
+from goalmode.cli.output import pairs, say, table
+from goalmode.cli.stores import command_here
+from goalmode.domain.text import one_line
+from goalmode.inspection.listing import UNREADABLE
+
+Row = Mapping[str, Any]
+
+
+def goals(found: Sequence[Row]) -> None:
+    """The table of `list`."""
+    table(["ID", "STATUS", "TURNS", "WAKEUPS", "LAST ENDING", "NEXT", "OBJECTIVE"], [_line(g) for g in found])
+
+
+def _line(goal: Row) -> list[str]:
+    if goal["status"] == UNREADABLE:
+        return [goal["id"], UNREADABLE, "", "", "", "", goal["problem"]]
+    return [
+        goal["id"],
+        "running" if goal["running"] else goal["status"],
+        str(goal["turns"]),
+        str(goal["wakeups"]),
+        goal["last_exit_reason"] or "-",
+        _time(goal["next_wakeup_at"]) if goal["status"] == "ACTIVE" and not goal["running"] else "-",
+        one_line(goal["title"], 80),
+    ]
+
+
+def goal(found: Row) -> None:
+    """The page of `show`."""
+    state = f"{found['status']}, running ({found['owner']})" if found["running"] else found["status"]
+    rows = [("goal", found["id"]), ("status", state)]
+    rows += [("because", found["status_reason"])] * bool(found["status_reason"])
+    if found["status"] == "ACTIVE" and not found["running"]:
+        rows.append(("next wakeup", f"{_time(found['next_wakeup_at'])} ({found['wake_reason']})"))
+    settings = found["settings"]
+    rows += [
+        ("workspace", found["workspace"]),
+        ("model", settings["model"] or "the configured default"),
+        ("policy", f"{found['policy']}, {settings['max_turns']} turns a wakeup"),
+        ("spent", _spent(found["spent"])),
+        ("limits", _limits(found["limits"])),
+        ("revision", str(found["objective_revision"])),
+        ("objective", found["objective"]),
+    ]
+    pairs(rows)
+    _contract(found)
+    _work(found)
+    if found["wakeups"]:
+        say()
+        _wakeups(found["wakeups"])
+
+
+def _contract(found: Row) -> None:
+    if found["requirements"]:
+        say("\nRequirements", strong=True)
+        for r in found["requirements"]:
+            say(f"  {r['id']}  {r['status']:<7}  {one_line(r['text'])}" + ("  (check)" if r["check"] else ""))
+    if found["deliverables"]:
+        say("\nDeliverables", strong=True)
+        for d in found["deliverables"]:
+            state = d["problem"] or ("missing" if not d["exists"] else f"{d['size']} bytes")
+            verified = ", as verified" if d["verified"] else ""
+            hint = f" ({d['hint']})" if d["hint"] else ""
+            say(f"  {one_line(d['path'])}: {state}{verified}{hint}")
+
+
+def _work(found: Row) -> None:
+    saved = found["checkpoint"]
+    if saved["wakeup"]:
+        say(f"\nLast checkpoint, wakeup {saved['wakeup']}, in the model's words", strong=True)
+        steps = "\n".join(f"- {step}" for step in saved["next_steps"])
+        rows = [("key info", saved["key_info"]), ("summary", saved["summary"]), ("next steps", steps)]
+        pairs([(f"  {name}", text) for name, text in rows if text])
+    if found["work_items"]:
+        say("\nWork items", strong=True)
+        for item in found["work_items"]:
+            say(f"  {item['id']}  {item['kind']}, {item['status']}: {one_line(item['text'])}")
+
+
+def _wakeups(found: Sequence[Row]) -> None:
+    head = ["WAKEUP", "ENDED", "TURNS", "TOKENS", "RECOVERIES", "CONTEXT", "CLOSING PHRASES", "DETAIL"]
+    table(
+        head,
+        [
+            [
+                str(w["seq"]),
+                w["exit_reason"] or f"running ({w['owner']})",
+                str(w["turns"]),
+                f"{w['tokens']:,}",
+                str(w["recoveries"]),
+                "-" if w["context_tokens"] is None else f"{w['context_tokens']:,}",
+                "-" if w["completion_phrases"] is None else str(w["completion_phrases"]),
+                one_line(w["exit_detail"], 120),
+            ]
+            for w in found
+        ],
+    )
+
+
+def turns(found: Sequence[Row]) -> None:
+    """The list of `turns`: one line a model call, one a tool call."""
+    for turn in found:
+        state = "" if turn["state"] in ("done", "open") else f" ({turn['state']})"
+        tokens = f"{turn['usage']['tokens']:,} tokens" + (
+            " (estimated)" if turn["usage"]["estimated"] else ""
+        )
+        say(f"{turn['wakeup']}.{turn['seq']}  {turn['purpose']}  {turn['stop_reason']}{state}  {tokens}")
+        if turn.get("text"):
+            _quoted(turn["text"])
+        for call in turn["calls"]:
+            code = "" if call["exit_code"] is None else f", exit {call['exit_code']}"
+            outcome = call["outcome"] or "running"
+            brief = f" {one_line(call['brief'])}" if call["brief"] else ""
+            say(f"    {call['tool']}{brief}: {outcome}{code}, {call['milliseconds']} ms")
+            for name in ("arguments", "result"):
+                if call.get(name):
+                    say(f"      {name}:")
+                    _quoted(call[name])
+
+
+def _quoted(text: str) -> None:
+    for line in text.split("\n"):
+        say(f"        {line}".rstrip())
+
+
+def why(found: Row, common: Common) -> None:
+    """The page of `why`."""
+    ending = found["ending"]
+    if ending is None:
+        say(f"Goal {found['id']} has not been woken yet; it is {found['status']}.")
+    elif ending["exit_reason"] is None:
+        say(f"Wakeup {ending['wakeup']} of goal {found['id']} runs, by {found['owner']}.")
+    else:
+        say(
+            f"Wakeup {ending['wakeup']} of goal {found['id']} ended: {one_line(ending['sentence'])}",
+            strong=True,
+        )
+        pairs([(f"  {name}", _fact(value)) for name, value in ending["facts"].items() if name != "traceback"])
+        say(f"  after {ending['turns']} turns, {ending['recoveries']} recovery prompts, "
+            f"{ending['rejections']} rejected claims, {ending['progress']} signs of progress")  # fmt: skip
+        for check in ending["checks"]:
+            code = "" if check["exit_code"] is None else f" (exit {check['exit_code']})"
+            say(f"  check {one_line(check['subject'])}: {'holds' if check['passed'] else 'fails'}{code}")
+        if ending["facts"].get("traceback"):
+            say(str(ending["facts"]["traceback"]))
+    say(
+        f"The goal is {found['status']}"
+        + (f": {one_line(found['status_reason'])}" if found["status_reason"] else ".")
+    )
+    if found["streak"]:
+        recent = ", ".join(f"{r['wakeup']}: {r['exit_reason']}" for r in found["recent"])
+        say(f"Bad endings in a row: {found['streak']} of {found['streak_limit']} allowed ({recent}).")
+    _going_on(found, common)
+
+
+def _going_on(found: Row, common: Common) -> None:
+    if found["skip"] is None:
+        say("It would be woken now.")
+    else:
+        say(f"It would not be woken now ({found['skip']['reason']}): {one_line(found['skip']['detail'])}")
+    if found["remedy"]:
+        say(f"To go on: {command_here(common, found['remedy'])}")
+    if not found["contract_protected"]:
+        say("Its tools run without a sandbox: the contract is not protected from the agent.")
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, list):
+        return "; ".join(map(one_line, map(str, value))) or "-"
+    return "-" if value is None else one_line(str(value))
+
+
+def _spent(spent: Row) -> str:
+    return (
+        f"{spent['turns']} turns, {spent['wakeups']} wakeups, {spent['tokens']:,} tokens, "
+        f"{spent['active_seconds']:,.1f} s of work"
+    )
+
+
+def _limits(limits: Row) -> str:
+    named = [f"{value} {name.replace('_', ' ')}" for name, value in limits.items() if value is not None]
+    return ", ".join(named) or "none"
+
+
+def _time(iso: str | None) -> str:
+    """A stored time in this machine's zone."""
+    if iso is None:
+        return "-"
+    return datetime.fromisoformat(iso).astimezone().isoformat(sep=" ", timespec="seconds")

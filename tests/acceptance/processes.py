@@ -1,0 +1,105 @@
+"""Processes of their own, started in a clean environment and never left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from goalmode import Goal
+from tests.acceptance.world import World
+
+SECONDS = 30.0
+"""How long anything is waited for before the test has failed."""
+
+CHILD = Path(__file__).with_name("child.py")
+
+
+@dataclass
+class Child:
+    """One process. Its output is read when it has ended."""
+
+    process: subprocess.Popen[str]
+    out: str = ""
+    err: str = ""
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """kill -9, and be sure of it."""
+        self.signal(signal.SIGKILL)
+        self.killed()
+
+    def killed(self) -> None:
+        """It has died, or dies now, by kill -9."""
+        assert self.ended() == -signal.SIGKILL, f"exit code {self.process.returncode}\n{self.err}"
+
+    def ended(self, seconds: float = SECONDS) -> int:
+        """Wait for its end; returns its exit code."""
+        self.out, self.err = self.process.communicate(timeout=seconds)
+        return self.process.returncode
+
+
+class Children:
+    """Starts processes, and ends those that a test leaves."""
+
+    def __init__(self) -> None:
+        self._all: list[Child] = []
+
+    def start(self, arguments: Sequence[str], **environment: str) -> Child:
+        process = subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="surrogateescape",
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+        child = Child(process)
+        self._all.append(child)
+        return child
+
+    def wake(self, world: World, goal: Goal, *, death: str = "") -> Child:
+        """One wakeup by another process, which dies before the commit that `death` names."""
+        own = [str(world.store_path), goal.uid, world.provider.url, *([death] if death else [])]
+        return self.start([sys.executable, str(CHILD), *own])
+
+    def end(self) -> None:
+        for child in self._all:
+            if child.process.poll() is None:
+                child.process.kill()
+            child.process.communicate()
+
+
+def eventually(holds: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
+    """Wait until something can be seen; it is looked at, not slept over."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        time.sleep(0.01)
+
+
+def running(word: str) -> list[int]:
+    """The processes whose command line holds `word`, zombies left out."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if word.encode() in line:
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,92 @@
+"""No known secret survives, in none of the forms in which it may turn up."""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goalmode.domain.redact import MARK, Redactor
+
+CANARY = 'canary/+"7\\f3 é&secret'
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        CANARY,
+        quote(CANARY, safe=""),
+        quote_plus(CANARY),
+        json.dumps(CANARY)[1:-1],
+        base64.b64encode(CANARY.encode()).decode(),
+        base64.b64encode(CANARY.encode()).decode().rstrip("="),
+    ],
+    ids=["plain", "url", "form", "json", "base64", "base64-unpadded"],
+)
+def test_a_known_secret_is_struck_out_in_every_form(form: str) -> None:
+    """B115: plain, URL, JSON and base64 text of a secret are all struck out, and counted."""
+    assert (f"a{MARK}b {MARK}", 2) == Redactor([CANARY]).count(f"a{form}b {form}")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Authorization: Bearer abc.def", f"Authorization: Bearer {MARK}"),
+        ('{"authorization": "Basic dXNlcjpw"}', f'{{"authorization": "Basic {MARK}"}}'),
+        ("bearer abcdefghijkl", f"bearer {MARK}"),
+        ("x-api-key: 12345", f"x-api-key: {MARK}"),
+        ("GET /v1?api_key=s3cret&n=1", f"GET /v1?api_key={MARK}&n=1"),
+        ("https://user:pass@host/v1", f"https://{MARK}@host/v1"),
+        ("key sk-proj_0123456789abcdef", f"key {MARK}"),
+    ],
+)
+def test_patterns_of_keys_are_struck_out(text: str, expected: str) -> None:
+    """Keys nobody told us of are recognised by what stands before them; the rest of the line stays."""
+    assert expected == Redactor()(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a bearer of news", "https://host/v1?page=2", "the task-based approach", "user@example.org", "tokens=5"],
+)
+def test_ordinary_text_stays(text: str) -> None:
+    """What only looks like a key at a glance is left alone."""
+    assert (text, 0) == Redactor().count(text)
+
+
+def test_short_secrets_are_ignored() -> None:
+    """Fewer than six characters would strike out ordinary words."""
+    assert Redactor(["the"])("the door") == "the door"
+
+
+def test_a_users_own_pattern_is_struck_out() -> None:
+    """Further patterns match a whole secret each."""
+    assert f"id {MARK} x" == Redactor(patterns=[r"EMP-\d+"])("id EMP-4711 x")
+
+
+_secrets = st.lists(
+    st.text(st.sampled_from('abcXYZ019/+=&%"\\ü-_ '), min_size=6, max_size=12), min_size=1, max_size=3
+)
+
+
+@given(_secrets, st.data())
+def test_redaction_leaves_no_known_secret(secrets: list[str], data: st.DataObject) -> None:
+    """Whatever stands around and between them, no form of any known secret is left."""
+    forms = [form for s in secrets for form in (s, quote(s, safe=""), json.dumps(s)[1:-1])]
+    parts = data.draw(st.lists(st.sampled_from(forms) | st.text(max_size=5), max_size=8))
+
+    left = Redactor(secrets)("".join(parts))
+
+    assert [s for s in secrets if s in left] == []
+
+
+@given(st.text())
+def test_redacting_twice_changes_nothing(text: str) -> None:
+    """The mark is not itself taken for a secret."""
+    redact = Redactor([CANARY])
+
+    assert redact(text) == redact(redact(text))
