@@ -70,7 +70,7 @@ def load_settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
         ConfigError: it cannot be read, is not TOML, or holds a key or value that is wrong.
     """
     named = config or (Path(environ[ENVIRONMENT]) if environ.get(ENVIRONMENT) else None)
-    path = named or _default_path()
+    path = named or default_path()
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -275,7 +275,8 @@ def _never(key: str, value: object, expected: str) -> ConfigError:
     return ConfigError(f"{key}: {value!r} is not valid: {expected}")
 
 
-def _default_path() -> Path:
+def default_path() -> Path:
+    """Where the file is looked for if nobody says where it is."""
     from platformdirs import user_config_path
 
     return user_config_path("goalmode") / FILE

@@ -40,15 +40,13 @@ def run() -> None:
                 render_as_batch=True,
                 compare_type=True,
                 render_item=render_item,
-                transaction_per_migration=True,
+                transactional_ddl=True,
             )
             with context.begin_transaction():
                 context.run_migrations()
-            broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
-            if broken:
-                connection.rollback()
-                raise RuntimeError(f"foreign keys broken by the migration: {broken}")
-            connection.commit()
+                broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
+                if broken:
+                    raise RuntimeError(f"foreign keys broken by the migration: {broken}")
     finally:
         engine.dispose()
 

@@ -1,7 +1,7 @@
 """Twenty small goals on a real model of 135 million parameters, on this machine, without a key.
 
-The model writes the right file about every second time and claims success every time. What is shown is that the claims
-are checked: no goal may end as done with a wrong or missing file. How many are right is the model's own affair.
+The model nearly always claims success and is right about half of the time. What is shown is that claims are checked: no
+goal may end as done with a wrong or missing file. How many files are right is the model's own affair.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ WORDS = (
     *("lemon", "queen", "robot", "silver", "table", "umbrella", "violet", "window", "yellow", "zebra"),
 )
 NAMES = ("note.txt", "out.txt", "word.txt", "result.md", "todo.txt")
-OBJECTIVE = 'Call write_file with path "{name}" and content "{word}". Then call complete.'
+OBJECTIVES = ('write the text "{word}" into the file {name}', "write the word {word} into {name}")
+"""A clear wording that the model mostly gets right, and a loose one that it mostly gets wrong."""
 
 CONFIG = """\
 [models.smol]
@@ -39,16 +40,18 @@ name = "smollm2"
 base_url = "{base_url}"
 protocol = "json"
 window = 8192
-max_output = 256
+max_output = 128
 context_tokens = 4000
 encoding = ""
 token_factor = 1.3
 """
 
-SYSTEM = """\
-You work by calling tools. First write the file with write_file. Then call complete with status success.
-"""
-"""In place of the package's own system prompt: a model this small loses its way in a long one."""
+TEMPLATES = {
+    "system": "You work on a goal by calling tools. First write the file. Then claim success.",
+    "section": '{% if section.name == "objective" %}{{ section.items | join(" ") }}{% endif %}',
+    "goal": 'Goal: {{ sections | join("") | trim }}',
+}
+"""In place of the package's own: a model this small loses its way in more than a few lines."""
 
 BROKEN = {"BACKEND_ERROR", "ENGINE_ERROR", "INTERRUPTED", "USER_ABORTED"}
 """Endings that a model cannot bring about, however bad it is."""
@@ -123,8 +126,10 @@ def _ready(server: subprocess.Popen[bytes], log: Path) -> str:
 
 def configure(room: Path, base_url: str) -> None:
     (room / "goalmode.toml").write_text(CONFIG.format(base_url=base_url))
-    (room / "templates" / "en").mkdir(parents=True)
-    (room / "templates" / "en" / "system.j2").write_text(SYSTEM)
+    templates = room / "templates" / "en"
+    templates.mkdir(parents=True)
+    for name, text in TEMPLATES.items():
+        (templates / f"{name}.j2").write_text(text)
 
 
 def pursue(room: Path, number: int) -> Outcome:
@@ -133,8 +138,8 @@ def pursue(room: Path, number: int) -> Outcome:
     workspace = room / f"goal-{number + 1}"
     workspace.mkdir()
     contract = ["--deliverable", name, "--check", f'test "$(cat {name})" = "{word}"']
-    bounds = ["--max-turns", "5", "--wakeup-budget", "1", "--tools", "write_file"]
-    objective = OBJECTIVE.format(word=word, name=name)
+    bounds = ["--max-turns", "3", "--tools", "write_file"]
+    objective = OBJECTIVES[number % len(OBJECTIVES)].format(word=word, name=name)
     goal = goalmode(
         room, "new", objective, "--workspace", str(workspace), "--model", "smol", *contract, *bounds
     )["id"]
@@ -179,14 +184,16 @@ def goalmode(room: Path, *arguments: str, lines: bool = False) -> Any:
 
 
 def report(outcomes: list[Outcome], room: Path, seconds: float) -> int:
-    reasons = Counter(outcome.reason for outcome in outcomes)
     wrong = [f"goal {number}: {o.wrong}" for number, o in enumerate(outcomes, 1) if o.wrong]
-    print(f"\n{len(outcomes)} goals in {seconds:.0f} s:")
-    print(f"  ended CURRENT_TASK_DONE       {reasons['CURRENT_TASK_DONE']}, each with the right file")
-    print(f"  claims of success             {sum(o.claims for o in outcomes)}")
-    print(f"  false claims the host rejected {sum(o.rejected for o in outcomes)}")
+    reasons = Counter(outcome.reason for outcome in outcomes)
+    print(f"\n{len(outcomes)} goals in {seconds:.0f} s, each for one wakeup:")
     for reason, count in reasons.most_common():
-        print(f"  {reason:30}{count}")
+        print(f"{count:4} ended {reason}")
+    print(f"{sum(o.claims for o in outcomes):4} claims were made")
+    print(f"{sum(o.rejected for o in outcomes):4} of them the host rejected")
+    print(
+        f"{sum(o.wrong != '' for o in outcomes):4} goals ended as done with a wrong or missing file, or broke"
+    )
     print(f"\nLook at them: goalmode list --store {room / 'goals.sqlite'}")
     for line in wrong:
         print(f"WRONG: {line}", file=sys.stderr)

@@ -1,6 +1,6 @@
 """Serves SmolLM2-135M-Instruct on loopback, until standard input ends. Prints its base URL when it is ready.
 
-Run with the interpreter of an environment that holds what `demo_model.txt` lists. The speech is llama.cpp's own
+Run with the interpreter of an environment that holds what `demo_model.txt` lists. The server is llama.cpp's own
 OpenAI-compatible server; it keeps to a JSON schema, but the model cannot call tools natively.
 """
 

@@ -6,11 +6,15 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import goalmode.migrations
 from goalmode.errors import StoreError, StoreNewer
-from goalmode.state.engine import open_reading
+from goalmode.state.engine import open_reading, plain_errors
 from goalmode.state.owner import Lease, Owner
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 HEAD = "0001"
 """The newest migration. Known without loading alembic, which costs most of a second."""
@@ -22,23 +26,16 @@ def revision(path: Path) -> str | None:
     """The store's schema, None for a file without one.
 
     Raises:
-        StoreError: the file holds tables, but not ours.
+        StoreError: the file cannot be read, or holds tables, but not ours.
     """
-    try:
-        with closing(open_reading(path)) as connection:
-            tables = {
-                row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
-            }
-            if "alembic_version" not in tables:
-                if tables:
-                    raise StoreError(
-                        f"store {path}: is not a goalmode store (an SQLite file of something else)"
-                    )
-                return None
+    with plain_errors(path), closing(open_reading(path)) as connection:
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+        if "alembic_version" in tables:
             row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
             return None if row is None else str(row[0])
-    except sqlite3.DatabaseError as error:
-        raise StoreError(f"store {path}: cannot be read ({error})") from None
+    if tables:
+        raise StoreError(f"store {path}: is not a goalmode store (an SQLite file of something else)")
+    return None
 
 
 def check_revision(path: Path, found: str | None) -> None:
@@ -53,39 +50,40 @@ def check_revision(path: Path, found: str | None) -> None:
         )
 
 
-def upgrade(
-    path: Path, found: str | None, *, here: Owner, lease_ms: int, scripts: Path = SCRIPTS
-) -> Path | None:
-    """Bring the store to the newest schema in `scripts`; returns the backup made before, None for a new file.
+def upgrade(path: Path, found: str | None, *, here: Owner, lease_ms: int) -> Path | None:
+    """Bring the store to the newest schema; returns the backup made before, None for a new file.
 
     Raises:
         StoreError: a wakeup's lease lives; its process still writes the old schema.
     """
     from alembic import command
-    from alembic.config import Config
 
     backup = None
     if found is not None:
         _refuse_live_leases(path, here, lease_ms)
         backup = _backup(path, found)
-    config = Config()
-    config.set_main_option("script_location", str(scripts))
+    config = _config()
     config.attributes["path"] = path
     command.upgrade(config, "head")
     return backup
 
 
 def _is_known(found: str) -> bool:
-    from alembic.config import Config
     from alembic.script import ScriptDirectory
     from alembic.util.exc import CommandError
 
-    config = Config()
-    config.set_main_option("script_location", str(SCRIPTS))
     try:
-        return ScriptDirectory.from_config(config).get_revision(found) is not None
+        return ScriptDirectory.from_config(_config()).get_revision(found) is not None
     except CommandError:
         return False
+
+
+def _config() -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+    return config
 
 
 def _refuse_live_leases(path: Path, here: Owner, now_ms: int) -> None:

@@ -163,6 +163,12 @@ def wakeups(connection: sa.Connection, goal: int, *, newest: int | None = None) 
     return [_wakeup(row) for row in reversed(rows)]
 
 
+def last_wakeup(connection: sa.Connection, goal: int) -> WakeupSeen | None:
+    """The goal's newest wakeup."""
+    newest = wakeups(connection, goal, newest=1)
+    return newest[0] if newest else None
+
+
 def turns(connection: sa.Connection, goal: int, *, wakeup: int | None = None) -> list[TurnSeen]:
     """The goal's model calls with their tool calls, oldest first; of one wakeup if its number is given."""
     chosen = [t.wakeups.c.goal == goal]

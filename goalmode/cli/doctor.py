@@ -19,7 +19,7 @@ from goalmode.cli.output import say, say_json
 from goalmode.context.tokens import counter
 from goalmode.domain.profile import ModelProfile
 from goalmode.errors import BadInput, ConfigError, GoalmodeError
-from goalmode.settings import O200K, Settings, api_key, load_settings, resolve_profile
+from goalmode.settings import O200K, Settings, api_key, default_path, load_settings, resolve_profile
 from goalmode.state import goals, reading
 from goalmode.state.goals import Unreadable
 from goalmode.state.store import Store
@@ -65,7 +65,8 @@ def _findings(common: Common) -> Iterator[Finding]:
     except ConfigError as error:
         yield Finding("config", State.BROKEN, str(error))
     else:
-        yield Finding("config", State.OK, str(settings.path or "none: models are named on the command line"))
+        nothing = f"{default_path()}: not there; models are named on the command line"
+        yield Finding("config", State.OK, nothing if settings.path is None else str(settings.path))
         yield from _models(settings, os.environ)
     yield _vocabulary()
     yield Finding("sandbox", State.WARNING, "none: the shell of a goal runs as you, without a sandbox")

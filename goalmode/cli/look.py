@@ -11,6 +11,7 @@ from goalmode.cli import pages
 from goalmode.cli.options import UTF8, Common, common
 from goalmode.cli.output import exactly, say, say_json
 from goalmode.cli.stores import reading
+from goalmode.domain.clock import SystemClock
 from goalmode.domain.goal import Goal
 from goalmode.inspection import contexts, listing
 from goalmode.inspection import show as shows
@@ -19,8 +20,9 @@ from goalmode.inspection import why as reasons
 from goalmode.settings import load_settings
 from goalmode.state import reading as rows
 from goalmode.state import snapshot
+from goalmode.state.reading import ContextSeen
 from goalmode.state.store import Store
-from goalmode.wiring import RenderedContext, goal_profile, user_prompts, workshop
+from goalmode.wiring import goal_profile, user_prompts, workshop
 
 
 @click.command("list")
@@ -36,7 +38,7 @@ def list_goals(limit: int, offset: int, common: Common) -> int:
     if common.json:
         say_json(found)
     elif found:
-        pages.goals(found)
+        pages.goals(found, SystemClock().now())
     elif not common.quiet:
         say("There are no goals yet." if offset == 0 else "There are no further goals.")
     return 0
@@ -84,12 +86,7 @@ def context(goal_id: str, wakeup: int | None, next_: bool, common: Common) -> in
     if next_ and wakeup is not None:
         raise click.UsageError("--wakeup and --next exclude each other.")
     with reading(common, goal_id) as (store, goal):
-        if next_:
-            number, rendered = _next(store, goal, common)
-            stored = rendered.stored()
-            found = contexts.as_seen(stored)
-        else:
-            number, found = contexts.stored_context(store, goal, wakeup)
+        number, found = _next(store, goal, common) if next_ else contexts.stored_context(store, goal, wakeup)
     if common.json:
         say_json(contexts.described(number, found))
     else:
@@ -114,10 +111,10 @@ def why(goal_id: str, wakeup: int | None, common: Common) -> int:
     return 0
 
 
-def _next(store: Store, goal: Goal, common: Common) -> tuple[int, RenderedContext]:
+def _next(store: Store, goal: Goal, common: Common) -> tuple[int, ContextSeen]:
     """What the next wakeup would see. Its model must be known, its key need not."""
     settings = load_settings(common.config, os.environ)
     shop = workshop(goal, goal_profile(goal, settings), prompts=user_prompts(settings))
     seen = snapshot.snapshot(store, goal.id, now=store.clock.now())
     seen = replace(seen, observed=shop.observe(goal))
-    return seen.wakeup, shop.render(seen)
+    return seen.wakeup, contexts.as_seen(shop.render(seen).stored())

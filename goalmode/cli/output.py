@@ -32,20 +32,25 @@ def is_terminal(stream: TextIO | None = None) -> bool:
     return wanted and (stream or sys.stdout).isatty()
 
 
+def _write(text: str, stream: TextIO | None = None) -> None:
+    # The stream is given: click would put UTF-8 in the place of an encoding that it finds too poor.
+    click.echo(text, file=stream or sys.stdout)
+
+
 def say(text: str = "", *, strong: bool = False) -> None:
     """Print on standard output."""
     shown = safe(text)
-    click.echo(click.style(shown, bold=True) if strong and is_terminal() else shown)
+    _write(click.style(shown, bold=True) if strong and is_terminal() else shown)
 
 
 def complain(text: str) -> None:
     """Print one line on standard error."""
-    click.echo(f"goalmode: {one_line(text)}", err=True)
+    _write(f"goalmode: {one_line(text)}", sys.stderr)
 
 
 def remark(text: str) -> None:
     """Print a line on standard error that is no complaint."""
-    click.echo(safe(text), err=True)
+    _write(safe(text), sys.stderr)
 
 
 def exactly(text: str) -> None:
@@ -62,7 +67,7 @@ def say_json(value: Any, *, indent: int | None = 2) -> None:
     """Print a JSON value: valid in every encoding, and harmless on a terminal."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = sendable(json.dumps(value, ensure_ascii=not unicode, indent=indent))
-    click.echo(_UNSHOWN.sub(lambda m: f"\\u{ord(m.group()):04x}", text))
+    _write(_UNSHOWN.sub(lambda m: f"\\u{ord(m.group()):04x}", text))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -15,21 +15,21 @@ from goalmode.inspection.listing import UNREADABLE
 Row = Mapping[str, Any]
 
 
-def goals(found: Sequence[Row]) -> None:
+def goals(found: Sequence[Row], now: datetime) -> None:
     """The table of `list`."""
-    table(["ID", "STATUS", "TURNS", "WAKEUPS", "LAST ENDING", "NEXT", "OBJECTIVE"], [_line(g) for g in found])
+    table(["ID", "STATUS", "TURNS", "LAST ENDING", "NEXT", "OBJECTIVE"], [_line(g, now) for g in found])
 
 
-def _line(goal: Row) -> list[str]:
+def _line(goal: Row, now: datetime) -> list[str]:
     if goal["status"] == UNREADABLE:
-        return [goal["id"], UNREADABLE, "", "", "", "", goal["problem"]]
+        return [goal["id"], UNREADABLE, "", "", "", goal["problem"]]
+    waits = goal["status"] == "ACTIVE" and not goal["running"]
     return [
         goal["id"],
         "running" if goal["running"] else goal["status"],
         str(goal["turns"]),
-        str(goal["wakeups"]),
         goal["last_exit_reason"] or "-",
-        _time(goal["next_wakeup_at"]) if goal["status"] == "ACTIVE" and not goal["running"] else "-",
+        _until(goal["next_wakeup_at"], now) if waits else "-",
         one_line(goal["title"], 80),
     ]
 
@@ -87,7 +87,7 @@ def _work(found: Row) -> None:
 
 
 def _wakeups(found: Sequence[Row]) -> None:
-    head = ["WAKEUP", "ENDED", "TURNS", "TOKENS", "RECOVERIES", "CONTEXT", "CLOSING PHRASES", "DETAIL"]
+    head = ["WAKEUP", "ENDED", "TURNS", "TOKENS", "RECOVERED", "CONTEXT", "CLOSING", "DETAIL"]
     table(
         head,
         [
@@ -196,3 +196,14 @@ def _time(iso: str | None) -> str:
     if iso is None:
         return "-"
     return datetime.fromisoformat(iso).astimezone().isoformat(sep=" ", timespec="seconds")
+
+
+def _until(iso: str | None, now: datetime) -> str:
+    """How long from now a stored time is."""
+    seconds = 0.0 if iso is None else (datetime.fromisoformat(iso) - now).total_seconds()
+    if seconds <= 0:
+        return "now"
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"in {seconds / size:.0f} {unit}"
+    return f"in {seconds:.0f} s"

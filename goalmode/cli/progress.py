@@ -128,7 +128,7 @@ class Live:
         from rich.text import Text
 
         seconds = int(time.monotonic() - self._started)
-        text = f"{self._now.text()}  {seconds // 60}:{seconds % 60:02}"
+        text = f"{seconds // 60}:{seconds % 60:02}  {self._now.text()}"
         return Text(one_line(text), style="bold", no_wrap=True, overflow="ellipsis")
 
 
@@ -160,8 +160,9 @@ class _Now:
                 pass
 
     def text(self) -> str:
-        where = f"wakeup {self._wakeup}  turn {self._turn}/{self._quota}  {self._tokens:,} tokens  "
-        return (where if self._wakeup else "") + self._doing
+        """What a narrow terminal must not lose comes first."""
+        where = f"  turn {self._turn}/{self._quota}  {self._tokens:,} tokens  wakeup {self._wakeup}"
+        return self._doing + (where if self._wakeup else "")
 
 
 def told(event: Event) -> str:

@@ -30,6 +30,9 @@ from goalmode.wiring import Configured, begin_wakeup, configure, open_model, run
 HOOK_SECONDS = 60.0
 """How long a command of `--on-ending` may take."""
 
+MAX_DETAIL = 4_000
+"""Characters of an ending's detail in its environment, which holds no text of any length."""
+
 
 def configured_for(goal: Goal, common: Common) -> Configured:
     """The goal's model as this user has configured it.
@@ -90,10 +93,9 @@ class Runner:
     def _run(self, body: Callable[[], Awaitable[Ending]]) -> Ending:
         with self._interrupts:
             try:
-                ending = anyio.run(self._to_the_end, body)
+                return self._stopped_between(anyio.run(self._to_the_end, body))
             finally:
                 self._progress.close()
-            return self._stopped_between(ending)
 
     async def _to_the_end(self, body: Callable[[], Awaitable[Ending]]) -> Ending:
         try:
@@ -137,6 +139,8 @@ class Runner:
             return ending
         if asked.reason is ExitReason.USER_ABORTED:
             stop_goal(self._store, goal, Control.PAUSE)
+        facts = {"exit_reason": asked.reason.value, "detail": asked.detail}
+        self._progress(Event("stopped", {"goal": goal.uid, **facts}))
         return asked
 
     def _call_hook(self, command: str, wakeup: int, ending: Exit) -> None:
@@ -146,7 +150,7 @@ class Runner:
             "GOALMODE_GOAL": self._goal.uid,
             "GOALMODE_WAKEUP": str(wakeup),
             "GOALMODE_EXIT_REASON": ending.reason.value,
-            "GOALMODE_EXIT_DETAIL": safe(ending.detail),
+            "GOALMODE_EXIT_DETAIL": safe(ending.detail)[:MAX_DETAIL],
             "GOALMODE_STATUS": status.value,
         }
         problem = _failure_of(command, environment)

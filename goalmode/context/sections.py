@@ -40,7 +40,10 @@ ITEM_CHARACTERS = 2_000
 
 BRIEF_CHARACTERS = 200
 PIECE_CHARACTERS = 400
-"""Running text is fitted in lines; a longer line in groups of sentences of about this length."""
+"""Running text is fitted in lines; a longer line in groups of sentences, or parts of one, of at most this length.
+
+Small pieces, because what does not fit ends the queue: one piece of a thousand tokens would keep out all behind it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +174,18 @@ def _pieces(text: str) -> list[str]:
                 pieces.append(current)
                 current = ""
             current += sentence
-        while len(current) > ITEM_CHARACTERS:
-            pieces.append(current[:ITEM_CHARACTERS])
-            current = current[ITEM_CHARACTERS:]
+        while len(current) > PIECE_CHARACTERS:
+            end = _break(current)
+            pieces.append(current[:end])
+            current = current[end:]
         pieces.append(current)
     return [piece.rstrip() for piece in pieces if piece.strip()]
+
+
+def _break(sentence: str) -> int:
+    """Where a sentence that is longer than a piece is cut: behind its last blank or comma, unless that is far off."""
+    near = max(sentence.rfind(mark, PIECE_CHARACTERS // 2, PIECE_CHARACTERS) for mark in " ,;，、；")
+    return near + 1 if near >= 0 else PIECE_CHARACTERS
 
 
 def _deliverables(snapshot: Snapshot, words: Words, saved: _Saved) -> Section:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -127,11 +128,25 @@ def next_call(
         allowance = min(max_output, left if last else work_allowance)
 
     for kind, limit, used in _clocks(limits, spent, now, created_at):
-        if limit - used <= min(limit * 0.1, 60.0):
-            shown = limits.deadline.isoformat() if kind == "deadline" and limits.deadline else limit
-            last = last or LimitHit(kind, shown, round(used, 1))
+        if limit - used <= min(limit * 0.1, 60.0) and last is None:
+            hit = LimitHit(kind, limit, used)
+            if limits.deadline is not None and kind == "deadline":
+                hit = LimitHit(kind, limits.deadline.isoformat(), "")
+            last = used_now(hit, spent, now)
 
     return Verdict(Affordable.WRAP_UP if last else Affordable.WORK, allowance, last)
+
+
+def used_now(hit: LimitHit, spent: Spent, now: datetime) -> LimitHit:
+    """The same limit, with what is used of it at `now`."""
+    used: Mapping[str, int | float | str] = {
+        "turns": spent.turns,
+        "wakeups": spent.wakeups,
+        "tokens": spent.tokens,
+        "active_seconds": round(spent.active_seconds, 1),
+        "deadline": now.isoformat(),
+    }
+    return replace(hit, used=used[hit.kind])
 
 
 def _clocks(

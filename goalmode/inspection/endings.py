@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from goalmode.domain.exits import EXIT_FACTS, ExitReason, GoalStatus
+from goalmode.domain.text import one_line
+
+MAX_DETAIL = 500
+"""Characters of a detail in a line about an ending."""
 
 _BUDGETS = {"turns": "turn", "wakeups": "wakeup", "tokens": "token", "active_seconds": "time"}
 
@@ -39,6 +43,6 @@ def exit_code(status: GoalStatus, reason: ExitReason | None) -> int:
 
 
 def told(reason: ExitReason, detail: str) -> str:
-    """What happened, in one sentence with its facts."""
+    """What happened, in one line with its facts."""
     sentence = f"{reason}: {EXIT_FACTS[reason].sentence}"
-    return f"{sentence} ({detail})" if detail else sentence
+    return f"{sentence} ({one_line(detail, MAX_DETAIL)})" if detail else sentence

@@ -6,8 +6,8 @@ from typing import Any
 
 from goalmode.domain.goal import Goal
 from goalmode.domain.text import one_line
-from goalmode.inspection.seen import iso, last_wakeup, runs, shown_reason
-from goalmode.state import goals
+from goalmode.inspection.seen import iso, runs, shown_reason, shown_status
+from goalmode.state import goals, reading
 from goalmode.state.goals import Unreadable
 from goalmode.state.store import Store
 
@@ -26,11 +26,11 @@ def _row(store: Store, goal: Goal | Unreadable) -> dict[str, Any]:
     if isinstance(goal, Unreadable):
         return {"id": goal.uid, "status": UNREADABLE, "running": False, "problem": goal.problem}
     with store.reading() as connection:
-        last = last_wakeup(connection, goal.id)
+        last = reading.last_wakeup(connection, goal.id)
     running = last is not None and runs(store, last)
     return {
         "id": goal.uid,
-        "status": goal.status.value,
+        "status": shown_status(store, goal, last).value,
         "running": running,
         "owner": last.lease.owner.name if last is not None and running else None,
         "title": one_line(goal.objective, TITLE),

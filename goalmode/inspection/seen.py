@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import sqlalchemy as sa
-
-from goalmode.domain.exits import ExitReason
-from goalmode.domain.goal import Goal
+from goalmode.domain.exits import ExitReason, GoalStatus
+from goalmode.domain.goal import Control, Goal
 from goalmode.errors import StoreUnreadable
-from goalmode.state import reading
 from goalmode.state.reading import WakeupSeen
 from goalmode.state.store import Store
-
-
-def last_wakeup(connection: sa.Connection, goal: int) -> WakeupSeen | None:
-    newest = reading.wakeups(connection, goal, newest=1)
-    return newest[0] if newest else None
 
 
 def runs(store: Store, wakeup: WakeupSeen) -> bool:
@@ -35,6 +27,14 @@ def shown_detail(store: Store, wakeup: WakeupSeen) -> str:
     if wakeup.exit_reason is None and not runs(store, wakeup):
         return f"the process {wakeup.lease.owner.name} ended"
     return wakeup.exit_detail
+
+
+def shown_status(store: Store, goal: Goal, last: WakeupSeen | None) -> GoalStatus:
+    """The goal's status; where its process died before it saw a user's stop, the one that recovery will set."""
+    died = last is not None and last.exit_reason is None and not runs(store, last)
+    if not died or goal.control is Control.NONE:
+        return goal.status
+    return GoalStatus.PAUSED if goal.control is Control.PAUSE else GoalStatus.ABORTED
 
 
 def known_reason(goal: Goal, wakeup: WakeupSeen, word: str) -> ExitReason:

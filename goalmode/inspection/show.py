@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import sqlalchemy as sa
-
 from goalmode.domain.goal import Goal
-from goalmode.inspection.seen import iso, runs, shown_detail, shown_reason
+from goalmode.inspection.seen import iso, runs, shown_detail, shown_reason, shown_status
 from goalmode.settle import files
 from goalmode.state import goals, reading, snapshot
 from goalmode.state.reading import WakeupSeen
@@ -28,11 +26,11 @@ def show(store: Store, goal_id: int) -> dict[str, Any]:
         goal = goals.read(connection, goal_id)
         work = snapshot.work_state(connection, goal)
         wakeups = reading.wakeups(connection, goal_id)
-        rest = _said(connection, goal_id)
+        checks, said = reading.checks(connection, goal_id), reading.inbox(connection, goal_id)
     running = next((w for w in wakeups if runs(store, w)), None)
     return {
         "id": goal.uid,
-        "status": goal.status.value,
+        "status": shown_status(store, goal, wakeups[-1] if wakeups else None).value,
         "status_reason": goal.status_detail,
         "running": running is not None,
         "owner": None if running is None else running.lease.owner.name,
@@ -69,20 +67,14 @@ def show(store: Store, goal_id: int) -> dict[str, Any]:
             for item in work.items
         ],
         "wakeups": [_wakeup(store, wakeup) for wakeup in wakeups],
-        **rest,
+        "checks": [{**asdict(check), "at": iso(check.at)} for check in checks],
+        "inbox": [{**asdict(entry), "at": iso(entry.at)} for entry in said],
         "revisions": [
             {**row["contract"], "revision": row["revision"], "author": row["author"], "at": iso(row["at"])}
             for row in goals.revisions(store, goal)
         ],
         "created_at": iso(goal.created_at),
         "updated_at": iso(goal.updated_at),
-    }
-
-
-def _said(connection: sa.Connection, goal: int) -> dict[str, Any]:
-    return {
-        "checks": [{**asdict(check), "at": iso(check.at)} for check in reading.checks(connection, goal)],
-        "inbox": [{**asdict(said), "at": iso(said.at)} for said in reading.inbox(connection, goal)],
     }
 
 

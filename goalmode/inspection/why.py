@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from goalmode.domain.exits import EXIT_FACTS, STREAK_LIMIT, GoalStatus, SkipReason
 from goalmode.domain.goal import Goal
 from goalmode.errors import BadInput
 from goalmode.inspection.endings import remedy, told
-from goalmode.inspection.seen import iso, known_reason, runs, shown_detail, shown_reason
+from goalmode.inspection.seen import iso, known_reason, runs, shown_detail, shown_reason, shown_status
 from goalmode.orchestrator.wake import Skip, refusal
 from goalmode.state import goals, reading
 from goalmode.state.reading import CheckSeen, WakeupSeen
@@ -28,7 +29,9 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         goal = goals.read(connection, goal_id)
         seen = reading.wakeups(connection, goal_id)
         checks = reading.checks(connection, goal_id)
-    chosen = next((w for w in seen if w.seq == wakeup), None) if wakeup else (seen[-1] if seen else None)
+    last = seen[-1] if seen else None
+    goal = replace(goal, status=shown_status(store, goal, last))
+    chosen = next((w for w in seen if w.seq == wakeup), None) if wakeup else last
     if wakeup and chosen is None:
         have = f"1 to {len(seen)}" if seen else "there are none yet"
         raise BadInput("wakeup", str(wakeup), f"the number of a wakeup of goal {goal.uid}: {have}")
@@ -50,7 +53,7 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         "next_wakeup_at": iso(goal.next_wakeup_at),
         "wake_reason": goal.wake_reason,
         "skip": None if skip is None else {"reason": skip.reason.value, "detail": skip.detail},
-        "remedy": _remedy(store, goal, seen[-1] if seen else None),
+        "remedy": _remedy(store, goal, last),
         "contract_protected": False,
     }
 

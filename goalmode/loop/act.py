@@ -122,14 +122,20 @@ def tell(run: Run, record: CallRecord) -> None:
 
 def answer(run: Run, nudge: Nudge) -> Done:
     """Refuse the reply's calls, if it has any, then say why it was not enough."""
-    done = refuse(run, nudge.refused, "not executed: the reply was cut off or unreadable; send the call again")
+    done = refuse(
+        run, nudge.refused, "not executed: the reply was cut off or unreadable; send the call again"
+    )
     history = run.history
     values: dict[str, Any] = {}
     run.recovering = nudge.recovery
     match nudge.prompt:
         case "recovery":
             run.history = replace(history, recoveries=history.recoveries + 1)
-            values = {"attempt": run.history.recoveries, "of": run.wake.goal.settings.max_recoveries, **_open(run)}
+            values = {
+                "attempt": run.history.recoveries,
+                "of": run.wake.goal.settings.max_recoveries,
+                **_open(run),
+            }
         case "nudge":
             run.history = replace(history, nudged_at=history.substantive)
             values = _open(run)

@@ -82,6 +82,10 @@ class Wakeup(Protocol):
         """
         ...
 
+    def let_go(self) -> None:
+        """Give no more signs of life: a wakeup that could not be closed is found interrupted when its lease ends."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

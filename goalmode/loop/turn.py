@@ -11,7 +11,7 @@ import anyio
 from anyio import to_thread
 
 from goalmode.domain import budget
-from goalmode.domain.budget import MIN_OUTPUT, Affordable, Verdict
+from goalmode.domain.budget import MIN_OUTPUT, Affordable, LimitHit, Verdict
 from goalmode.domain.calls import Effect
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.messages import NO_USAGE, Assistant, Message, Reply, Request, Usage, User
@@ -23,6 +23,8 @@ from goalmode.loop.stop import asked_to_stop, exhausted
 from goalmode.model.strict_json import json_object
 from goalmode.state.journal import PlannedCall
 from goalmode.state.tables import Purpose
+from goalmode.tools.plan import plan
+from goalmode.tools.record import subject
 
 SAVING = frozenset({Effect.STATE, Effect.CONTROL})
 """What a wrap-up or a handoff may do: save state, or claim."""
@@ -32,12 +34,18 @@ ALL = frozenset(Effect)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A model call about to be made. `last` is the ending that follows it, whatever it says."""
+    """A model call about to be made.
+
+    Attributes:
+        last: the ending that follows it, whatever it says, for a wrap-up or a handoff.
+        limit: the goal's limit that makes it the wrap-up.
+    """
 
     purpose: Purpose
     max_output: int
     allowed: frozenset[Effect] = ALL
     last: Exit | None = None
+    limit: LimitHit | None = None
 
     @property
     def counts(self) -> bool:
@@ -149,16 +157,15 @@ async def ask(run: Run, call: Call) -> Reply:
 async def _charge(run: Run, call: Call, usage: Usage | None, why: str, started: datetime) -> None:
     """Store what a call that came to nothing has cost, if its response stream had begun."""
     if usage is not None:
-        await to_thread.run_sync(
-            partial(run.wake.failed_call, usage, call.purpose, why, started_at=started)
-        )
+        await to_thread.run_sync(partial(run.wake.failed_call, usage, call.purpose, why, started_at=started))
 
 
 async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) -> None:
-    planned = []
-    for one in reply.calls:
-        tool = run.ports.registry.lookup(one.name)
-        planned.append(PlannedCall(one, tool.effect if tool else None))
+    # With its subject: of a call that a crash cuts off, nothing else will tell what it was about.
+    planned = [
+        PlannedCall(one.call, one.tool.effect if one.tool else None, subject(one, run.ports.redact))
+        for one in plan(reply.calls, run.ports.registry, call.allowed)
+    ]
     await to_thread.run_sync(
         lambda: run.wake.intent(reply, call.purpose, planned, counts=call.counts, started_at=started)
     )
@@ -203,7 +210,15 @@ async def _wrap_up(run: Run, verdict: Verdict) -> Call:
     reserve = Usage(input=run.tokens, output=allowance)
     if not await to_thread.run_sync(lambda: run.wake.reserve(reserve, wrap_up=True)):
         raise Stopped(exhausted(verdict.hit, wrap_up="done"))
-    return Call(Purpose.WRAP_UP, allowance, SAVING, last=exhausted(verdict.hit, wrap_up="done"))
+    last = exhausted(verdict.hit, wrap_up="done")
+    return Call(Purpose.WRAP_UP, allowance, SAVING, last=last, limit=verdict.hit)
+
+
+async def wrapped_up(run: Run, hit: LimitHit) -> Exit:
+    """The ending after a wrap-up: the same limit, with what is used of it now that the wrap-up is paid."""
+    await to_thread.run_sync(run.wake.boundary)
+    goal = run.wake.goal
+    return exhausted(budget.used_now(hit, goal.spent, run.ports.clock.now()), wrap_up="done")
 
 
 async def _handoff(run: Run, verdict: Verdict) -> Call:

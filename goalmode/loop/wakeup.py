@@ -19,7 +19,7 @@ from goalmode.loop.act import Done, action, answer, ending, put_claim, refuse, r
 from goalmode.loop.decide import decide
 from goalmode.loop.ports import Ports, Wakeup
 from goalmode.loop.stop import under_watch
-from goalmode.loop.turn import Run, ask, next_call
+from goalmode.loop.turn import Run, ask, next_call, wrapped_up
 from goalmode.state.journal import TurnOutcome
 from goalmode.state.wakeups import CheckResult, ClaimSuperseded
 
@@ -34,8 +34,8 @@ async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
         The event loop's cancellation, after the wakeup has been closed as USER_ABORTED.
     """
     run = Run(wake, ports)
-    run.emit("wakeup_started", context_tokens=wake.context_tokens, max_turns=wake.goal.settings.max_turns)
     try:
+        run.emit("wakeup_started", context_tokens=wake.context_tokens, max_turns=wake.goal.settings.max_turns)
         return await under_watch(lambda: _take_turns(run), wake, ports)
     except Stopped as stopped:
         return await _close(run, stopped.exit)
@@ -49,6 +49,8 @@ async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
         with anyio.CancelScope(shield=True):
             await _close(run, Exit(ExitReason.USER_ABORTED, "the run was cancelled", {"control": "pause"}))
         raise
+    finally:
+        wake.let_go()
 
 
 async def _take_turns(run: Run) -> Exit:
@@ -76,6 +78,8 @@ async def _take_turns(run: Run) -> Exit:
         await _commit(run, done, last=end is not None)
         if end is None:
             continue
+        if end is call.last and call.limit is not None:
+            end = await wrapped_up(run, call.limit)
         try:
             return await _close(run, end, done.checks)
         except ClaimSuperseded:

@@ -51,7 +51,7 @@ async def run_goal(
                     )
                 await store.clock.sleep(min(max(left, 0.0), POLL_SECONDS))
             case Skip(SkipReason.SUPERSEDED):
-                continue
+                await store.clock.sleep(POLL_SECONDS)
             case Skip():
                 return last or ending
             case Exit():

@@ -215,9 +215,13 @@ class Wake:
             revision=self.goal.revision,
             checks=checks,
         )
-        self._heartbeat.release(self._claimed)
+        self.let_go()
         locks.discard(self._store.lock_file(self._claimed.goal, self._claimed.fence))
         return stored
+
+    def let_go(self) -> None:
+        """Give no more signs of life. For whoever cannot close the wakeup; the next claim finds it interrupted."""
+        self._heartbeat.release(self._claimed)
 
     def _active_ms(self) -> int:
         """Milliseconds of work since the last commit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from goalmode.domain.calls import CallOutcome, CallRecord
+from goalmode.domain.redact import Redactor
 from goalmode.domain.text import one_line, sendable
 from goalmode.tools.execute import Executed
 from goalmode.tools.output import capped
@@ -45,18 +46,19 @@ def record(planned: Planned, executed: Executed, context: ToolContext, *, limit:
         size=size,
         exit_code=output.exit_code,
         milliseconds=executed.milliseconds,
-        brief=_brief(planned, context),
+        brief=subject(planned, context.redact),
         redactions=struck + output.redactions,
         patch=output.patch if stands else None,
         exit=output.exit if stands else None,
     )
 
 
-def _brief(planned: Planned, context: ToolContext) -> str:
+def subject(planned: Planned, redact: Redactor) -> str:
+    """What a call is about, in at most `BRIEF` characters: a command line, a path. Empty where it cannot be told."""
     if planned.tool is None or planned.arguments is None:
         return ""
     try:
         brief = planned.tool.brief(planned.arguments)
     except Exception:  # noqa: BLE001 - a call is recorded even if its subject cannot be named
         return ""
-    return one_line(context.redact(sendable(brief[:_LOOKED_AT])), BRIEF)
+    return one_line(redact(sendable(brief[:_LOOKED_AT])), BRIEF)

@@ -8,19 +8,22 @@ from pathlib import Path
 import pytest
 
 from goalmode.domain.clock import SystemClock
+from tests.acceptance.cli import Command
 from tests.acceptance.processes import Children
 from tests.acceptance.world import Provider, World, open_world
 
 
 @pytest.fixture
 def provider() -> Iterator[Provider]:
+    """A strict provider; every request that reached it is held to WIRE-VALID at the end."""
     with Provider() as made:
         yield made
+    assert made.violations() == []
 
 
 @pytest.fixture
 def world(tmp_path: Path, provider: Provider) -> Iterator[World]:
-    """One store, one workspace and one provider; every request is held to WIRE-VALID at the end."""
+    """One store, one workspace and one provider, under a clock that moves by hand."""
     yield from open_world(tmp_path, provider)
 
 
@@ -28,6 +31,19 @@ def world(tmp_path: Path, provider: Provider) -> Iterator[World]:
 def real_world(tmp_path: Path, provider: Provider) -> Iterator[World]:
     """The same in real time, for goals that other processes wake too."""
     yield from open_world(tmp_path, provider, SystemClock())
+
+
+@pytest.fixture
+def goalmode(tmp_path: Path, children: Children) -> Command:
+    """The command, with a store of its own that is not made yet."""
+    return Command(tmp_path / "state" / "goals.sqlite", children)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    made = tmp_path / "workspace"
+    made.mkdir(exist_ok=True)
+    return made
 
 
 @pytest.fixture

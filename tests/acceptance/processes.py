@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from goalmode import Goal
 from tests.acceptance.world import World
@@ -44,10 +46,20 @@ class Child:
         """It has died, or dies now, by kill -9."""
         assert self.ended() == -signal.SIGKILL, f"exit code {self.process.returncode}\n{self.err}"
 
+    @property
+    def json_lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
     def ended(self, seconds: float = SECONDS) -> int:
         """Wait for its end; returns its exit code."""
         self.out, self.err = self.process.communicate(timeout=seconds)
         return self.process.returncode
+
+
+def python_tools(children: Children, store: Path, goal: str, url: str) -> Child:
+    """One wakeup by a program that uses the library with Python tools of its own."""
+    script = Path(__file__).with_name("tools_child.py")
+    return children.start([sys.executable, str(script), str(store), goal, url])
 
 
 class Children:
@@ -56,7 +68,7 @@ class Children:
     def __init__(self) -> None:
         self._all: list[Child] = []
 
-    def start(self, arguments: Sequence[str], **environment: str) -> Child:
+    def start(self, arguments: Sequence[str | bytes], **environment: str) -> Child:
         process = subprocess.Popen(
             arguments,
             stdin=subprocess.DEVNULL,

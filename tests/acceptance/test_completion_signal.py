@@ -44,7 +44,9 @@ def test_a_signal_that_was_cut_off_leaves_no_flag(real_world: World, children: C
 
     assert len(world.provider.requests) == 1 + 1 + 2
     assert ending.reason is ending_of_other.reason is ExitReason.CURRENT_TASK_DONE
-    reasons = [r for (r,) in world.rows("SELECT exit_reason FROM wakeups WHERE goal = ? ORDER BY seq", goal.id)]
+    reasons = [
+        r for (r,) in world.rows("SELECT exit_reason FROM wakeups WHERE goal = ? ORDER BY seq", goal.id)
+    ]
     assert reasons == ["INTERRUPTED", "CURRENT_TASK_DONE"]
 
 

@@ -36,7 +36,9 @@ def test_closing_prose_of_one_wakeup_does_not_end_the_next(world: World) -> None
 def test_nothing_is_complete_while_something_awaits_verification(world: World) -> None:
     """B01: a claim with an item still pending is refused, and the model is told which."""
     goal = world.goal(deliverables=["a.txt"], max_turns=4)
-    world.provider.script(write("a.txt", "a"), checkpoint(pending=["the totals are right"]), complete(), mark())
+    world.provider.script(
+        write("a.txt", "a"), checkpoint(pending=["the totals are right"]), complete(), mark()
+    )
 
     ending = world.wake(goal)
 

@@ -19,7 +19,10 @@ def turn(request: dict[str, Any], number: int) -> steps.Step:
     name = f"part-{number % 20}.md"
     match number % KINDS:
         case 0:
-            note = {"key_info": f"part {number} covers the totals of month {number % 12}", "done": [f"part {number}"]}
+            note = {
+                "key_info": f"part {number} covers the totals of month {number % 12}",
+                "done": [f"part {number}"],
+            }
             return steps.tool("update_working_checkpoint", note, text=said)
         case 1:
             return steps.tool("list_files", {"path": "."}, text=said)
@@ -28,7 +31,9 @@ def turn(request: dict[str, Any], number: int) -> steps.Step:
         case 3:
             return steps.tool("shell", {"command": f"echo {number}"}, text=said)
         case _:
-            return steps.tool("write_file", {"path": name, "content": f"Totals of {number}.\n" * 5}, text=said)
+            return steps.tool(
+                "write_file", {"path": name, "content": f"Totals of {number}.\n" * 5}, text=said
+            )
 
 
 def test_three_long_wakeups(world: World) -> None:
@@ -45,7 +50,12 @@ def test_three_long_wakeups(world: World) -> None:
     assert world.now(goal).spent.turns == 3 * QUOTA
     requests = world.provider.requests
     assert all(counted(requests[n]) <= world.profile.context_tokens for n in firsts)
-    prose = [m["content"] for r in requests[firsts[1] - 1 : firsts[2]] for m in r["messages"] if m["role"] == "assistant"]
+    prose = [
+        m["content"]
+        for r in requests[firsts[1] - 1 : firsts[2]]
+        for m in r["messages"]
+        if m["role"] == "assistant"
+    ]
     third = told(requests[firsts[2]])
     assert not [s for s in sentences(filter(None, prose)) if s in third]
     assert not any(m["role"] == "assistant" for m in requests[firsts[2]]["messages"])

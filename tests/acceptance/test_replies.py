@@ -59,7 +59,9 @@ def test_an_empty_reply_is_never_sent_back(world: World) -> None:
 def test_retry_after_is_waited_out(world: World) -> None:
     """B96: two 429 with Retry-After 2: both gaps are at least that long, and the attempts cost nothing."""
     goal = world.goal(deliverables=["marks"])
-    limited = steps.status(429, {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, {"retry-after": "2"})
+    limited = steps.status(
+        429, {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, {"retry-after": "2"}
+    )
     world.provider.script(limited, limited, mark(), complete())
     at: list[float] = []
     world.provider.on_request = lambda number: at.append(world.clock.monotonic())
@@ -75,7 +77,9 @@ def test_retry_after_is_waited_out(world: World) -> None:
 def test_an_empty_account_is_not_a_short_limit(world: World) -> None:
     """B98: 429 with insufficient_quota is not retried; the ending says quota, and the goal can go on later."""
     goal = world.goal()
-    world.provider.script(then=steps.status(429, {"error": {"message": "pay first", "code": "insufficient_quota"}}))
+    world.provider.script(
+        then=steps.status(429, {"error": {"message": "pay first", "code": "insufficient_quota"}})
+    )
 
     ending = world.wake(goal)
 

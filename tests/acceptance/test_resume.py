@@ -12,7 +12,7 @@ from goalmode.inspection.turns import turns
 from goalmode.inspection.why import why
 from goalmode.state import goals
 from goalmode.testing import steps
-from tests.acceptance.world import World, complete, mark, results
+from tests.acceptance.world import World, complete, mark
 
 
 def test_reading_starts_nothing_and_changes_nothing(world: World) -> None:

@@ -31,7 +31,7 @@ from goalmode.testing.server import Seen
 from goalmode.testing.steps import AUTO, Completion, Step
 from tests.acceptance import wire
 
-HANDOFF = re.compile("turns of this wakeup are used")
+HANDOFF = re.compile("turns of this wakeup are used|^本次唤醒的 [0-9]+ 轮已经用尽")
 """By which the request after a spent turn quota is known; a script is not advanced by it."""
 
 Rule = Callable[[Mapping[str, Any], int], Step | None]
@@ -47,7 +47,6 @@ class Provider:
     def __init__(self) -> None:
         self.on_request: Callable[[int], None] | None = None
         self.saves: Step = steps.text("saved")
-        self.refusals_expected = False
         self._steps: deque[Step] = deque()
         self._then: Step | None = None
         self._rule: Rule | None = None
@@ -255,15 +254,13 @@ def results(request: Mapping[str, Any]) -> list[str]:
 
 
 def open_world(root: Path, provider: Provider, clock: Clock | None = None) -> Iterator[World]:
-    """A world below `root`; its requests are held to WIRE-VALID when it ends."""
+    """A world below `root`."""
     workspace = root / "workspace"
     workspace.mkdir(parents=True)
     profile = ModelProfile("openai:stub", "openai", "stub", provider.url)
     clock = clock or ManualClock()
     with Store(str(root / "state" / "goals.sqlite"), clock=clock) as store:
         yield World(root, provider, store, workspace, clock, profile)
-    if not provider.refusals_expected:
-        assert provider.violations() == []
 
 
 def sentences(texts: Iterable[str]) -> Sequence[str]:

@@ -55,6 +55,7 @@ def test_turn_budget_is_spent_after_exactly_its_turns(make: Make) -> None:
 
     assert ending.reason is ExitReason.GOAL_BUDGET_EXHAUSTED
     assert ending.facts["limit"] == "turns"
+    assert (ending.facts["value"], ending.facts["used"]) == (3, 3)
     assert ending.facts["wrap_up"] == "done"
     assert len(world.requests) == 3
     assert lines(world) == 2

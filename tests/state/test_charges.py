@@ -33,8 +33,9 @@ from tests.state.builders import (
 def sums(store: Store) -> Any:
     return rows(
         store,
-        "SELECT coalesce(sum(input), 0), coalesce(sum(cached), 0), coalesce(sum(cache_write), 0), coalesce(sum(output), 0),"
-        " coalesce(sum(state NOT IN ('failed', 'lost') AND purpose != 'handoff'), 0) FROM turns",
+        "SELECT coalesce(sum(input), 0), coalesce(sum(cached), 0), coalesce(sum(cache_write), 0),"
+        " coalesce(sum(output), 0), coalesce(sum(state NOT IN ('failed', 'lost') AND purpose != 'handoff'), 0)"
+        " FROM turns",
     )[0]
 
 

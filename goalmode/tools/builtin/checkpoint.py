@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from goalmode.domain.calls import Effect
@@ -85,7 +85,12 @@ async def _save(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     return ToolOutput(_saved(context.work, patch), patch=patch)
 
 
-update_working_checkpoint = Tool(_SPEC, Effect.STATE, _save, lambda arguments: ", ".join(arguments))
+def _subject(arguments: Mapping[str, Any]) -> str:
+    """What was saved. The lists with their lengths: a bare "done" would read as a claim in a later context."""
+    return ", ".join(f"{k} ({len(v)})" if isinstance(v, list) else k for k, v in arguments.items())
+
+
+update_working_checkpoint = Tool(_SPEC, Effect.STATE, _save, _subject)
 
 
 @tool(effect="state", brief="item")

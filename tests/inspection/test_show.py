@@ -1,0 +1,48 @@
+"""What `show` gives of a goal beyond what its tests at the command line hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from goalmode.domain.goal import GoalSettings, GoalSpec
+from goalmode.inspection.show import public, show
+from goalmode.orchestrator.goals import create_goal
+from goalmode.state.store import Store
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("", ""),
+        ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1"),
+        ("https://user:secret@h.example:8443/v1?api_key=secret#secret", "https://h.example:8443/v1"),
+    ],
+)
+def test_an_address_is_shown_without_what_lets_somebody_in(url: str, shown: str) -> None:
+    """User name, password, query and fragment stay out of sight (B117)."""
+    assert public(url) == shown
+
+
+def test_a_goal_made_by_a_program_gives_no_credentials_away(tmp_path: Path) -> None:
+    """Where the library stored an address with a password, no inspection repeats it."""
+    settings = GoalSettings(
+        model="openai:m", base_url="https://user:canary-secret@h.example/v1?key=canary-secret"
+    )
+    with Store(str(tmp_path / "goals.sqlite")) as store:
+        goal = create_goal(store, GoalSpec("x", str(tmp_path), settings=settings))
+
+        assert "canary" not in repr(show(store, goal.id))
+
+
+def test_a_workspace_that_is_gone_is_no_error(tmp_path: Path) -> None:
+    """The goal is shown, its deliverables as not there."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    with Store(str(tmp_path / "goals.sqlite")) as store:
+        goal = create_goal(store, GoalSpec("x", str(workspace), deliverables=("a.txt",)))
+        workspace.rmdir()
+        [deliverable] = show(store, goal.id)["deliverables"]
+
+    assert (deliverable["exists"], deliverable["problem"]) == (False, "the workspace itself is not there")
