@@ -176,6 +176,8 @@ def _type(schema: Mapping[str, Any]) -> str:
     match schema:
         case {"enum": list(words)}:
             return " | ".join(json.dumps(word, ensure_ascii=False) for word in words)
+        case {"anyOf": list(kinds)}:
+            return " or ".join(dict.fromkeys(_type(kind) for kind in kinds if kind != {"type": "null"}))
         case {"type": "array", "items": {"type": str(of)}}:
             return f"list of {of}"
         case {"type": str(name)}:

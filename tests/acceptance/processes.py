@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -18,6 +19,8 @@ from tests.acceptance.world import World
 
 SECONDS = 30.0
 """How long anything is waited for before the test has failed."""
+
+_NUMBERS = itertools.count()
 
 CHILD = Path(__file__).with_name("child.py")
 
@@ -101,6 +104,11 @@ def eventually(holds: Callable[[], bool], what: str, seconds: float = SECONDS) -
     while not holds():
         assert time.monotonic() < end, f"{what}: not within {seconds} s"
         time.sleep(0.01)
+
+
+def odd_seconds() -> str:
+    """A number of seconds that no other process on this machine sleeps for: by it a command is found again."""
+    return f"98765.{os.getpid()}{next(_NUMBERS):03}"
 
 
 def running(word: str) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 from goalmode import ExitReason, Goal
 from goalmode.testing import steps
 from tests.acceptance.cli import Command
-from tests.acceptance.processes import Children, eventually, running
+from tests.acceptance.processes import Children, eventually, odd_seconds, running
 from tests.acceptance.world import World, complete, mark, results, told
 
 
@@ -50,7 +50,7 @@ def test_killed_in_a_model_call(real_world: World, goalmode: Command) -> None:
 
 def test_killed_in_a_tool(real_world: World, goalmode: Command) -> None:
     """B41, B43: of one reply, what ran is kept, what was running is interrupted, what had not begun is skipped."""
-    world, word = real_world, "98765.4321"
+    world, word = real_world, odd_seconds()
     goal = world.goal(deliverables=["marks"])
     sleeps = {"command": f"echo x >> marks; touch started; sleep {word} & sleep {word}"}
     batch = [

@@ -84,7 +84,7 @@ def test_links_lead_nothing_out(world: World, tmp_path: Path) -> None:
     assert ending.reason is ExitReason.MAX_TURNS_EXCEEDED
     assert secret.read_text() == "not yours"
     assert secret.stat().st_mtime == 1_000_000
-    assert os.listdir(outside) == ["secret.md"]
+    assert list(outside.iterdir()) == [secret]
     assert world.outcomes()[:5] == ["failed"] * 4 + ["denied"]
     assert "not yours" not in "".join(results(world.provider.requests[-1]))
     for seen in world.inspect(goal)["deliverables"]:

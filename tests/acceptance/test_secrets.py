@@ -96,7 +96,7 @@ def test_the_key_is_nowhere(
 
 
 def test_an_address_with_credentials(goalmode: Command, workspace: Path, tmp_path: Path) -> None:
-    """B117: 422 echoing headers and body, for a base URL with a password and a key: host and status are all one sees."""
+    """B117: 422 echoes all, for a base URL with a password and a key: only host and status are to be seen."""
     password = "canary-passw0rd"
     with Stub([steps.echo(422)]) as stub:
         host = stub.base_url.removeprefix("http://").removesuffix("/v1")

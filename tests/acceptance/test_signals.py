@@ -10,7 +10,7 @@ import pytest
 
 from goalmode.testing import steps
 from tests.acceptance.cli import Command
-from tests.acceptance.processes import Child, Children, eventually, python_tools, running
+from tests.acceptance.processes import Child, Children, eventually, odd_seconds, python_tools, running
 from tests.acceptance.world import Provider, complete, mark
 
 SOON = 8.0
@@ -43,7 +43,7 @@ def test_ctrl_c_while_the_model_is_silent(goalmode: Command, workspace: Path, pr
 def test_sigterm_while_a_tool_runs(goalmode: Command, workspace: Path, provider: Provider) -> None:
     """B120: the tool is gone, the last event is the ending with its reason, and the goal can go on."""
     goal = goalmode.new("x", workspace, provider.url, "--deliverable", "marks")
-    word = "98765.1234"
+    word = odd_seconds()
     sleeps = {"command": f"echo x > marks; touch started; sleep {word} & sleep {word}"}
     provider.script(steps.tool("shell", sleeps))
     run = goalmode.start("run", goal, "--json")
@@ -69,13 +69,15 @@ def test_ctrl_c_and_a_command_that_will_not_end(
 ) -> None:
     """B121: a shell loop deaf to INT and TERM is ended by force, after one Ctrl-C alone."""
     goal = goalmode.new("x", workspace, provider.url)
-    provider.script(steps.tool("shell", {"command": "trap '' INT TERM; touch started; while :; do :; done"}))
+    word = odd_seconds()
+    deaf = f"trap '' INT TERM; touch started; while :; do sleep {word}; done"
+    provider.script(steps.tool("shell", {"command": deaf}))
     run = goalmode.start("run", goal)
     eventually((workspace / "started").exists, "the tool runs")
     run.signal(signal.SIGINT)
 
     assert run.ended(SOON) == 130
-    assert running("touch started; while") == []
+    assert running(word) == []
     assert goalmode.show(goal)["wakeups"][0]["exit_reason"] == "USER_ABORTED"
     assert goalmode.turns(goal)[0]["calls"][0]["outcome"] == "interrupted"
 
@@ -83,14 +85,16 @@ def test_ctrl_c_and_a_command_that_will_not_end(
 def test_a_second_ctrl_c_ends_at_once(goalmode: Command, workspace: Path, provider: Provider) -> None:
     """B121: twice ends the process without waiting for anything; the goal is paused and its tool is gone."""
     goal = goalmode.new("x", workspace, provider.url)
-    provider.script(steps.tool("shell", {"command": "trap '' INT TERM; touch started; while :; do :; done"}))
+    word = odd_seconds()
+    deaf = f"trap '' INT TERM; touch started; while :; do sleep {word}; done"
+    provider.script(steps.tool("shell", {"command": deaf}))
     run = goalmode.start("run", goal)
     eventually((workspace / "started").exists, "the tool runs")
     run.signal(signal.SIGINT)
     run.signal(signal.SIGINT)
 
     assert run.ended(SOON) == 130
-    eventually(lambda: not running("touch started; while"), "the tool is ended")
+    eventually(lambda: not running(word), "the tool is ended")
     shown = goalmode.show(goal)
     assert shown["status"] == "PAUSED"
     assert shown["wakeups"][0]["exit_reason"] in ("USER_ABORTED", "INTERRUPTED")

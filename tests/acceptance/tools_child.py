@@ -30,7 +30,7 @@ async def swallows(context: ToolContext) -> str:
     (context.workspace / "started").touch()
     try:
         await anyio.sleep_forever()
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - just what a tool must not do
         (context.workspace / "swallowed").touch()
     await anyio.sleep_forever()
     return ""

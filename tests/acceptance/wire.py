@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -86,7 +87,7 @@ def _opening(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     later = [role for role in roles if role != "system"]
     if later[:1] != ["user"]:
         yield "the first message after the system part is not the user's"
-    if any(a == b == "user" for a, b in zip(roles, roles[1:], strict=False)):
+    if any(a == b == "user" for a, b in pairwise(roles)):
         yield "two user messages in a row"
 
 

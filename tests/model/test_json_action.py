@@ -175,7 +175,7 @@ def test_the_prompt_names_each_tool_and_shows_the_form() -> None:
         "- complete: Claim the end.\n"
         '  - status ("success" | "blocked")\n'
         "  - evidence (list of string, optional)\n"
-        '  - more ({"anyOf":[{"type":"string"},{"type":"null"}]}, optional)\n'
+        "  - more (string, optional)\n"
         "\n"
         "Examples of answers to other goals:\n"
     ) in said
