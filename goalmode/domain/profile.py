@@ -6,6 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
+class CallIds(StrEnum):
+    PLAIN = "plain"
+    """Ids go back as they came."""
+    MISTRAL = "mistral"
+    """Nine letters and digits: nothing else is taken."""
+
+
 class Protocol(StrEnum):
     NATIVE = "native"
     """Tool calls in the wire format's own shape."""
@@ -19,7 +26,7 @@ class ModelProfile:
 
     Attributes:
         spec: what the user wrote: `openai:NAME`, or the name of a profile in `goalmode.toml`.
-        wire: the wire format: `openai` (chat completions).
+        wire: the wire format: `openai` (chat completions) or `openai-responses`.
         name: the model's name as the provider knows it.
         base_url: up to and including the version, without a trailing slash: `https://api.openai.com/v1`.
         api_key_env: the environment variable that holds the key; the key itself is never stored.
@@ -31,6 +38,12 @@ class ModelProfile:
         token_factor: real tokens per counted token; above 1 for a tokenizer we do not have.
         timeout_seconds: silence on the wire after which a call has failed.
         temperature: None leaves it to the server.
+        replay_reasoning: send `reasoning_content` back, also an empty one beside tool calls (DeepSeek and Kimi with
+            thinking refuse a conversation without it).
+        silent_truncation: the server drops the head of a prompt that is too long and says nothing (Ollama); `window`
+            must then be its `num_ctx`.
+        call_ids: which ids of tool calls the server takes.
+        user_after_tool: whether a user message may directly follow a tool's result (Mistral: no).
     """
 
     spec: str
@@ -46,3 +59,7 @@ class ModelProfile:
     token_factor: float = 1.0
     timeout_seconds: float = 300.0
     temperature: float | None = None
+    replay_reasoning: bool = False
+    silent_truncation: bool = False
+    call_ids: CallIds = CallIds.PLAIN
+    user_after_tool: bool = True

@@ -7,8 +7,9 @@ text that comes back is struck clean of them before it can become part of an err
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
+from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote
 
@@ -34,11 +35,18 @@ DRAIN_SECONDS = 0.25
 """How long the end of a finished stream is waited for, so that the connection can be used again."""
 
 
+def bearer(api_key: str) -> Mapping[str, str]:
+    """A key as most providers want it."""
+    return {"authorization": f"Bearer {api_key}"}
+
+
 class Http:
     """Posts JSON to one base URL.
 
     Args:
         client: used instead of one of our own, and not closed by us.
+        key: the headers that carry the key.
+        headers: of every request.
     """
 
     def __init__(
@@ -49,6 +57,8 @@ class Http:
         timeout_seconds: float,
         clock: Clock,
         client: httpx.AsyncClient | None = None,
+        key: Callable[[str], Mapping[str, str]] = bearer,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._given = client
         self._own: httpx.AsyncClient | None = None
@@ -61,13 +71,13 @@ class Http:
         secrets = [api_key or "", url.password, unquote(url.password), pair]
         secrets += [value for _, value in parse_qsl(url.query.decode("ascii", "replace"))]
         self._redact = Redactor(secrets)
-        self._headers = {"content-type": "application/json", "accept": "text/event-stream"}
+        self._headers = {"content-type": "application/json", "accept": "text/event-stream", **headers}
         if pair:
             self._headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         elif api_key:
             if not (api_key.isascii() and api_key.isprintable()):
                 raise ModelError(ErrorKind.AUTH, "the API key holds characters that no HTTP header can carry")
-            self._headers["authorization"] = f"Bearer {api_key}"
+            self._headers.update(key(api_key))
 
     @asynccontextmanager
     async def post(self, path: str, body: bytes) -> AsyncIterator[httpx.Response]:

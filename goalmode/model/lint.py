@@ -6,6 +6,7 @@ provider would refuse.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _PRELUDE = frozenset({"system", "developer"})
 _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
+_SUSPECT = re.compile(r"[\ud800-\udfff]|\\u0000")
 
 Wire = Mapping[str, Any]
 
@@ -144,6 +146,12 @@ def _tools(tools: Sequence[Any]) -> Iterator[str]:
 
 def _unsendable(value: object) -> str | None:
     """What is wrong with the strings inside `value`, None if nothing is."""
+    # Most conversations hold nothing of the kind: that is seen at once in their JSON, and only else is it looked for.
+    suspect = _SUSPECT.search(json.dumps(value, ensure_ascii=False))
+    return None if suspect is None else _found_in(value)
+
+
+def _found_in(value: object) -> str | None:
     match value:
         case str():
             found = _UNSENDABLE.search(value)
@@ -156,4 +164,4 @@ def _unsendable(value: object) -> str | None:
             parts = list(value)
         case _:
             return None
-    return next((said for part in parts if (said := _unsendable(part)) is not None), None)
+    return next((said for part in parts if (said := _found_in(part)) is not None), None)

@@ -36,7 +36,7 @@ def test_a_signal_that_was_cut_off_leaves_no_flag(real_world: World, children: C
     (world.workspace / "a.txt").write_text("a")
     world.provider.script(complete())
 
-    children.wake(world, goal, death=death).killed()
+    children.wake(world, goal, death="before close").killed()
     world.provider.script(complete())
     ending = world.wake(goal)
     world.provider.script(write("b.txt", "b"), complete())

@@ -27,7 +27,7 @@ def test_nothing_waits_for_a_stdin_that_has_ended(
     provider.script(ASKS)
 
     asked = goalmode.process("run", goal)
-    refused = goalmode.process("delete", goal)
+    refused = goalmode("delete", goal)
 
     assert asked.code == 30
     assert "Which colour?" in asked.err

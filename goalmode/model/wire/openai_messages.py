@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, assert_never
 
 from goalmode.domain.messages import Assistant, Message, Request, System, ToolCall, ToolResult, ToolSpec, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.model import strict_json
+from goalmode.model.wire.openai_dialects import adapted
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 MAX_NAME = 64
@@ -29,7 +31,7 @@ def body(request: Request, profile: ModelProfile) -> bytes:
         fields["temperature"] = profile.temperature
     if request.tools:
         fields["tools"] = tools(request.tools)
-    fields["messages"] = messages(request.messages)
+    fields["messages"] = adapted(messages(request.messages, reasoning=profile.replay_reasoning), profile)
     if request.schema is not None:
         fields["response_format"] = {
             "type": "json_schema",
@@ -49,8 +51,8 @@ def tools(specs: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     ]
 
 
-def messages(conversation: Iterable[Message]) -> list[dict[str, Any]]:
-    """The conversation as the format's messages."""
+def messages(conversation: Iterable[Message], *, reasoning: bool = False) -> list[dict[str, Any]]:
+    """The conversation as the format's messages; with `reasoning`, what the server sent of it goes back too."""
     sent: list[dict[str, Any]] = []
     for message in conversation:
         match message:
@@ -60,7 +62,7 @@ def messages(conversation: Iterable[Message]) -> list[dict[str, Any]]:
                 _add_user(sent, message.text)
             case Assistant():
                 if message.calls or message.text.strip():
-                    sent.append(_assistant(message))
+                    sent.append(_assistant(message, reasoning))
             case ToolResult():
                 sent.append({"role": "tool", "tool_call_id": message.call_id, "content": message.text})
             case _:
@@ -77,24 +79,31 @@ def _add_user(sent: list[dict[str, Any]], text: str) -> None:
         sent.append({"role": "user", "content": text})
 
 
-def _assistant(message: Assistant) -> dict[str, Any]:
+def _assistant(message: Assistant, reasoning: bool) -> dict[str, Any]:
     sent: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+    thought = message.extra.get("reasoning_content", "")
+    if reasoning and (thought or message.calls):
+        # Beside calls even an empty one is wanted.
+        sent["reasoning_content"] = thought if isinstance(thought, str) else ""
     if message.calls:
         sent["tool_calls"] = [_call(call) for call in message.calls]
     return sent
 
 
+@lru_cache(maxsize=1024)
 def _call(call: ToolCall) -> dict[str, Any]:
+    # Remembered, because a conversation is sent again with every turn. Nobody changes what is returned.
     # Several servers parse old arguments again and refuse the whole conversation; the result says what was wrong.
     arguments = strict_json.json_object(call.arguments) or "{}"
     return {
         "id": call.id,
         "type": "function",
-        "function": {"name": _name(call.name), "arguments": arguments},
+        "function": {"name": valid_name(call.name), "arguments": arguments},
     }
 
 
-def _name(name: str) -> str:
+def valid_name(name: str) -> str:
+    """A tool's name as the format takes it."""
     return _NOT_IN_A_NAME.sub("_", name)[:MAX_NAME] or "unnamed"
 
 

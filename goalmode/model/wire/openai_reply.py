@@ -7,7 +7,7 @@ an object, content in parts. All of that is read; nothing is guessed about how t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,19 +15,23 @@ from goalmode.domain.messages import Reply, ToolCall, Usage
 from goalmode.domain.signals import StopReason
 from goalmode.domain.text import sendable
 from goalmode.model import strict_json
+from goalmode.model.classify import find_error
 from goalmode.model.ids import with_unique_ids
+from goalmode.model.wire import assembly
+from goalmode.model.wire.assembly import (
+    MAX_CALLS,
+    ErrorInside,
+    Estimate,
+    Size,
+    TooLarge,
+    count,
+    dicts,
+    string,
+)
 from goalmode.model.wire.openai_stop import read, reconcile
 
-MAX_CHARACTERS = 4 * 1024 * 1024
-"""Of text, reasoning and arguments of one reply together."""
-MAX_CALLS = 512
-
-Estimate = Callable[[str], int]
-"""Tokens of a text."""
-
-
-class TooLarge(Exception):
-    """The reply is larger than any honest one."""
+MAX_DOUBTS = 100
+"""Pieces of one call at which it is asked whether another call begins."""
 
 
 @dataclass(slots=True)
@@ -36,11 +40,12 @@ class _Call:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    doubts: int = 0
 
 
 @dataclass(slots=True)
-class Assembly:
-    """One reply while it arrives."""
+class ChatAssembly:
+    """One chat completion while it arrives."""
 
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
@@ -51,19 +56,27 @@ class Assembly:
     usage: Mapping[str, Any] | None = None
     model: str = ""
     began: bool = False
-    _size: int = 0
+    size: Size = field(default_factory=Size)
 
-    def absorb(self, chunk: Mapping[str, Any]) -> None:
+    @property
+    def ended(self) -> bool:
+        """Never known before the stream's own end: usage follows the finish reason."""
+        return False
+
+    def absorb(self, value: object) -> None:
         """Take one chunk of a stream, or a whole completion.
 
         Raises:
-            TooLarge: beyond the bounds above.
+            TooLarge: beyond the bounds. ErrorInside: it is an error.
         """
+        if (error := find_error(value)) is not None:
+            raise ErrorInside(error)
         self.began = True
-        self.model = _string(chunk.get("model")) or self.model
+        chunk = value if isinstance(value, dict) else {}
+        self.model = string(chunk.get("model")) or self.model
         if isinstance(chunk.get("usage"), dict):
             self.usage = chunk["usage"]
-        choice = next((c for c in _dicts(chunk.get("choices")) if not c.get("index")), None)
+        choice = next((c for c in dicts(chunk.get("choices")) if not c.get("index")), None)
         if choice is None:
             return
         piece = choice.get("delta") or choice.get("message")
@@ -78,16 +91,13 @@ class Assembly:
     def counted(self, estimate: Estimate, request_body: bytes) -> Usage:
         """What the reply cost: as reported, or as estimated where nothing usable was. Never zero."""
         reported = self.usage or {}
-        prompt, completion = _count(reported.get("prompt_tokens")), _count(reported.get("completion_tokens"))
-        generated = self._generated()
-        # A count of 0 for something that was there is no count.
-        guess_input, guess_output = not prompt, completion is None or (completion == 0 and bool(generated))
-        whole = max(1, estimate(request_body.decode())) if guess_input else prompt or 0
-        return Usage(
-            input=whole,
-            cached=0 if guess_input else min(_cached(reported), whole),
-            output=estimate(generated) if guess_output else completion or 0,
-            estimated=guess_input or guess_output,
+        return assembly.usage(
+            prompt=count(reported.get("prompt_tokens")),
+            completion=count(reported.get("completion_tokens")),
+            cached=_cached(reported),
+            generated=self._generated(),
+            estimate=estimate,
+            request_body=request_body,
         )
 
     def reply(self, *, used_ids: Iterable[str], usage: Usage, max_output: int) -> Reply:
@@ -120,19 +130,19 @@ class Assembly:
 
     def _endings(self, choice: Mapping[str, Any], piece: Mapping[str, Any]) -> None:
         # DashScope sends the word "null" with every chunk, others an empty string: neither unsays an earlier word.
-        word = _string(choice.get("finish_reason"))
+        word = string(choice.get("finish_reason"))
         if word and (word != "null" or self.finish is None):
             self.finish = sendable(word)
         sources = (choice, choice.get("provider_specific_fields"), piece.get("provider_specific_fields"))
         for source in sources:
-            if isinstance(source, dict) and (native := _string(source.get("native_finish_reason"))):
+            if isinstance(source, dict) and (native := string(source.get("native_finish_reason"))):
                 self.native = sendable(native)
 
     def _content(self, piece: Mapping[str, Any], *, whole: bool) -> None:
-        self._add(self.text, _text(piece.get("content")))
-        self._add(self.reasoning, _text(piece.get("reasoning_content")) or _text(piece.get("reasoning")))
-        self._add(self.refusal, _text(piece.get("refusal")))
-        for position, call in enumerate(_dicts(piece.get("tool_calls"))):
+        self.size.add(self.text, _text(piece.get("content")))
+        self.size.add(self.reasoning, _text(piece.get("reasoning_content")) or _text(piece.get("reasoning")))
+        self.size.add(self.refusal, _text(piece.get("refusal")))
+        for position, call in enumerate(dicts(piece.get("tool_calls"))):
             self._call(call, position if whole else None)
         if isinstance(legacy := piece.get("function_call"), dict):
             self._call({"index": 0, "function": legacy}, None)
@@ -140,7 +150,7 @@ class Assembly:
     def _call(self, piece: Mapping[str, Any], position: int | None) -> None:
         function = piece.get("function")
         function = function if isinstance(function, dict) else {}
-        name, id_ = _string(function.get("name")), _string(piece.get("id"))
+        name, id_ = string(function.get("name")), string(piece.get("id"))
         index = position if position is not None else piece.get("index")
         call = self._slot(index if isinstance(index, int) else None, id_, name)
         call.id = call.id or id_
@@ -148,9 +158,9 @@ class Assembly:
             call.name += name  # in pieces, or whole with the first one
         arguments = function.get("arguments")
         if isinstance(arguments, str):
-            self._add(call.arguments, arguments)
+            self.size.add(call.arguments, arguments)
         elif arguments is not None:
-            self._add(call.arguments, json.dumps(arguments, ensure_ascii=False))
+            self.size.add(call.arguments, json.dumps(arguments, ensure_ascii=False))
 
     def _slot(self, index: int | None, id_: str, name: str) -> _Call:
         """The call that a piece belongs to; a new one where the piece begins one."""
@@ -163,13 +173,6 @@ class Assembly:
         self.calls.append(_Call(index))
         return self.calls[-1]
 
-    def _add(self, parts: list[str], text: str) -> None:
-        if text:
-            parts.append(text)
-            self._size += len(text)
-            if self._size > MAX_CHARACTERS:
-                raise TooLarge(f"more than {MAX_CHARACTERS} characters")
-
     def _generated(self) -> str:
         calls = (part for c in self.calls for part in (c.name, *c.arguments))
         return "".join((*self.text, *self.reasoning, *self.refusal, *calls))
@@ -178,30 +181,24 @@ class Assembly:
 def _begins_another(last: _Call, index: int | None, id_: str, name: str) -> bool:
     if id_ and last.id and (id_ != last.id or index is not None):
         return id_ != last.id
+    if not (name and last.name) or last.doubts >= MAX_DOUBTS:
+        return False
     # Only a name is left to tell by, and some servers repeat it with every piece.
-    return bool(name and last.name) and strict_json.json_object("".join(last.arguments)) is not None
+    newest = next((part for part in reversed(last.arguments) if part.strip()), "")
+    if not newest.rstrip().endswith("}"):
+        return False
+    last.doubts += 1
+    return strict_json.json_object("".join(last.arguments)) is not None
 
 
 def _text(content: object) -> str:
     """Content as text: a string, or the text parts of a list."""
     if isinstance(content, list):
-        return "".join(_string(part.get("text")) for part in _dicts(content))
-    return _string(content)
+        return "".join(string(part.get("text")) for part in dicts(content))
+    return string(content)
 
 
 def _cached(usage: Mapping[str, Any]) -> int:
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return _count(cached) or _count(usage.get("prompt_cache_hit_tokens")) or 0
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _dicts(value: object) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return count(cached) or count(usage.get("prompt_cache_hit_tokens")) or 0

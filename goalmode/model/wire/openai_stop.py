@@ -8,8 +8,10 @@ that something went wrong, never when it says that all is well. Any other word i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
+from goalmode.domain.messages import Reply
 from goalmode.domain.signals import StopReason
 
 _S = StopReason
@@ -123,3 +125,24 @@ def reconcile(
         # vLLM says `tool_calls` for a call that the output limit cut off.
         return _S.MAX_TOKENS
     return stop
+
+
+_BRIM = 8
+"""Tokens below the window within which a prompt has been filled up: Ollama leaves one for the reply."""
+
+
+def without_truncation(reply: Reply, *, own_tokens: int, window: int) -> Reply:
+    """The reply, or CONTEXT_OVERFLOW in its place where the server has silently dropped the head of the prompt.
+
+    Ollama does so when a prompt is larger than `num_ctx`: it reports a prompt that fills the window to the brim, or one
+    far smaller than what was sent. Whatever the model then said, it had not seen its task.
+
+    Args:
+        own_tokens: our own count of the request, JSON and all; less than half of it is no difference of tokenizers.
+        window: `num_ctx` of the server.
+    """
+    usage = reply.usage
+    if usage.estimated or (usage.input < window - _BRIM and 2 * usage.input >= own_tokens):
+        return reply
+    said = f"the server took {usage.input} of about {own_tokens} tokens of the prompt; its window is {window}"
+    return replace(reply, stop=_S.CONTEXT_OVERFLOW, stop_detail=said)

@@ -1,0 +1,113 @@
+"""One call over HTTP in any wire format: send the body, put the answer together, know what it cost.
+
+How it ended is read in this order: transport, error body, the provider's word, refusal field, table, content.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import httpx
+
+from goalmode.domain.messages import Reply, Request
+from goalmode.domain.signals import ErrorKind, StopReason
+from goalmode.errors import ModelError, charge
+from goalmode.model import strict_json
+from goalmode.model.http import DRAIN_SECONDS, MAX_LINE, Http, events, whole
+from goalmode.model.ids import used_ids
+from goalmode.model.wire.assembly import Assembly, ErrorInside, Estimate, TooLarge
+
+LONGEST_REPLY_SECONDS = 3_600.0
+"""A reply that never falls silent and never ends is given up, so that no server can hold a wakeup for ever."""
+
+
+def rough_tokens(text: str) -> int:
+    """A high guess without a vocabulary: prose and code in English or Chinese need less than a token per 3 bytes."""
+    return math.ceil(len(text.encode("utf-8", "replace")) / 3)
+
+
+async def exchange(
+    http: Http, path: str, body: bytes, request: Request, assembly: Assembly, estimate: Estimate
+) -> Reply:
+    """Post `body`, which is `request` in the format of `assembly`, and return the whole reply. Nothing is retried.
+
+    Raises:
+        ModelError: see `goalmode.model.port.Model`; its usage is what the answer cost once it had begun.
+    """
+    try:
+        with anyio.fail_after(LONGEST_REPLY_SECONDS):
+            async with http.post(path, body) as response:
+                await _read(http, response, assembly)
+    except TimeoutError:
+        said = f"the answer did not end within {LONGEST_REPLY_SECONDS:g} seconds"
+        error = http.error(ErrorKind.TIMEOUT, said, began=assembly.began)
+        error.usage = assembly.counted(estimate, body) if assembly.began else None
+        raise error from None
+    except ModelError as error:
+        if assembly.began or error.kind is ErrorKind.STREAM_CUT:
+            error.usage = assembly.counted(estimate, body)
+        raise
+    except anyio.get_cancelled_exc_class() as cancelled:
+        if assembly.began:
+            charge(cancelled, assembly.counted(estimate, body))
+        raise
+    reply = assembly.reply(
+        used_ids=used_ids(request.messages),
+        usage=assembly.counted(estimate, body),
+        max_output=request.max_output,
+    )
+    return replace(reply, request_id=response.headers.get("x-request-id"), http_status=response.status_code)
+
+
+async def _read(http: Http, response: httpx.Response, assembly: Assembly) -> None:
+    """Read the answer to its end.
+
+    Raises:
+        ModelError: it holds an error, is too large, or ended before the provider said why.
+    """
+    async with aclosing(_values(http, response)) as values:
+        async for value in values:
+            try:
+                assembly.absorb(value)
+            except ErrorInside as inside:
+                said = strict_json.dumps(inside.error)
+                raise http.failure(response.status_code, said, response.headers) from None
+            except TooLarge as bound:
+                raise http.error(ErrorKind.SERVER, f"the reply has {bound}") from None
+            if assembly.ended:
+                with anyio.move_on_after(DRAIN_SECONDS):  # so that the connection can be used again
+                    async for _ in values:
+                        pass
+                break
+    if assembly.stop is StopReason.MISSING:
+        raise http.error(ErrorKind.STREAM_CUT, "the answer ended without saying why")
+
+
+async def _values(http: Http, response: httpx.Response) -> AsyncGenerator[Any]:
+    """The parsed JSON values of the answer: many of a stream, one of a server that does not stream."""
+    too_long = http.error(ErrorKind.SERVER, f"more than {MAX_LINE} bytes in one piece")
+    kind = response.headers.get("content-type", "text/event-stream").partition(";")[0].strip().lower()
+    if kind == "text/event-stream":
+        async with aclosing(events(response, too_long)) as stream:
+            async for data in stream:
+                if data != "[DONE]":
+                    yield _parsed(http, data)
+    elif kind.endswith("json"):
+        yield _parsed(http, await whole(response, too_long))
+    else:
+        raise http.error(ErrorKind.SERVER, f"answered with {kind!r}, not with a completion")
+
+
+def _parsed(http: Http, data: str | bytes) -> Any:
+    if isinstance(data, bytes):
+        data = data.decode("utf-8", "replace")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise http.error(ErrorKind.STREAM_CUT, "the answer holds a piece that is not JSON") from None
