@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +19,7 @@ from goalmode.domain.exits import Exit
 from goalmode.domain.goal import Goal
 from goalmode.domain.messages import Message, System
 from goalmode.domain.profile import ModelProfile, Protocol
-from goalmode.domain.redact import Redactor
+from goalmode.domain.redact import SHORTEST, Redactor
 from goalmode.domain.snapshot import Observed, Snapshot
 from goalmode.errors import ModelError
 from goalmode.loop.ports import Event, Ports, Sink
@@ -38,6 +39,11 @@ from goalmode.state.wakeups import StoredContext
 from goalmode.tools.builtin import builtin_tools
 from goalmode.tools.paths import Workspace
 from goalmode.tools.registry import Registry, Tool
+
+_LETS_IN = re.compile(r"(?i)key|token|secret|sig|pass|auth|cred|code")
+"""In the name of a URL's parameter."""
+
+_LONG_ENOUGH_FOR_A_KEY = 20
 
 
 @dataclass(frozen=True)
@@ -152,7 +158,7 @@ def child_environment(environ: Mapping[str, str], keys: set[str], secrets: Seque
         for name, value in environ.items()
         if name not in keys
         and not name.startswith("GOALMODE_")
-        and not any(s and s in value for s in secrets)
+        and not any(len(s) >= SHORTEST and s in value for s in secrets)
     }
 
 
@@ -259,10 +265,17 @@ def user_prompts(settings: Settings) -> Prompts:
 
 
 def url_secrets(url: str) -> tuple[str, ...]:
-    """What in a URL lets somebody in: user name and password, and the values of its query."""
+    """What in a URL lets somebody in: its password, a user name without one, and the keys in its query.
+
+    Not every word in it: `user` and `api-version=preview` would be struck out of paths and of what tools print.
+    """
     parts = urlsplit(url)
-    values = [value for _, value in parse_qsl(parts.query)]
-    return tuple(text for text in (parts.username, parts.password, *values) if text)
+    keys = [
+        value
+        for name, value in parse_qsl(parts.query)
+        if _LETS_IN.search(name) or len(value) >= _LONG_ENOUGH_FOR_A_KEY
+    ]
+    return tuple(text for text in (parts.password or parts.username, *keys) if text)
 
 
 def _ignore(event: Event) -> None:

@@ -17,9 +17,10 @@ from goalmode.domain.signals import StopReason
 from goalmode.domain.work import WorkItem, WorkState
 from goalmode.state import bodies, mapping
 from goalmode.state import tables as t
+from goalmode.state.checks import CheckResult, record_checks
 from goalmode.state.store import Store
 from goalmode.state.tables import Purpose, TurnState
-from goalmode.state.wakeups import CheckResult, Claimed, charge, guard, latch_wrap_up, record_checks
+from goalmode.state.wakeups import Claimed, charge, guard, latch_wrap_up
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,8 @@ def _ref(target: str, *, nullable: bool = False, index: bool = False, primary_ke
 
 
 def _body() -> Any:
-    return Field(default=None, sa_column=sa.Column(sa.BigInteger, sa.ForeignKey("bodies.id"), nullable=True))
+    # No foreign key: bodies are pruned before the rows that name them, and a key would be looked up at each deletion.
+    return Field(default=None, sa_column=sa.Column(sa.BigInteger, nullable=True))
 
 
 def _text(default: str | None = "") -> Any:

@@ -10,6 +10,9 @@ from urllib.parse import quote, quote_plus
 
 MARK = "[redacted]"
 
+SHORTEST = 6
+"""Characters of a known secret; a shorter one would strike out ordinary words."""
+
 _PATTERNS = (
     re.compile(r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic)\s+)[^\s\"',;]+"),
     re.compile(r"(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{12,}"),
@@ -24,13 +27,13 @@ class Redactor:
     """Strikes out exact known secrets first (also as base64, URL and JSON text), then patterns of keys.
 
     Args:
-        secrets: exact values; those shorter than six characters are ignored, they would strike out ordinary words.
+        secrets: exact values; those shorter than `SHORTEST` are ignored.
         patterns: further regular expressions, each of which matches a whole secret.
     """
 
     def __init__(self, secrets: Iterable[str] = (), patterns: Iterable[str] = ()) -> None:
         self._patterns = (*_PATTERNS, *(re.compile(f"()(?:{pattern})") for pattern in patterns))
-        forms = {form for secret in secrets if len(secret) >= 6 for form in _forms(secret)}
+        forms = {form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}
         longest_first = sorted(forms, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
@@ -57,4 +60,5 @@ def _forms(secret: str) -> set[str]:
         json.dumps(secret)[1:-1],
         encoded,
         encoded.rstrip("="),
+        encoded.replace("+", "-").replace("/", "_").rstrip("="),
     }

@@ -17,8 +17,8 @@ from goalmode.domain.steps import Claim, Nudge
 from goalmode.domain.work import WorkState
 from goalmode.loop.turn import Call, Run
 from goalmode.settle.case import Case, Judgement
+from goalmode.state.checks import CheckResult
 from goalmode.state.tables import Purpose
-from goalmode.state.wakeups import CheckResult
 from goalmode.tools.builtin.control import ClaimArguments, ClaimStatus, parse_claim
 from goalmode.tools.dispatch import dispatch
 from goalmode.tools.plan import plan
@@ -56,14 +56,21 @@ class Done:
         self.messages.append(ToolResult(record.call_id, record.tool, record.shown))
 
 
-async def run_calls(run: Run, call: Call, calls: Sequence[ToolCall]) -> Done:
-    """Run the calls in the order in which they were asked for; all of them at once if all only read."""
+async def run_calls(
+    run: Run, call: Call, calls: Sequence[ToolCall], *, reply: Sequence[ToolCall] = ()
+) -> Done:
+    """Run the calls in the order in which they were asked for; all of them at once if all only read.
+
+    Args:
+        reply: all calls of the reply, where they are more than `calls`.
+    """
     done = Done(run.wake.work)
-    alone = len(calls) == 1
+    places = _places(reply or calls)
 
     async def on_record(record: CallRecord) -> None:
-        # A lone call's result goes with the outcome; in a batch each is committed by itself.
-        if alone and record.outcome is not CallOutcome.INTERRUPTED:
+        record = replace(record, position=places[record.call_id])
+        # A lone call's result goes with the outcome; beside others each is committed by itself.
+        if len(places) == 1 and record.outcome is not CallOutcome.INTERRUPTED:
             done.unstored.append(record)
         else:
             await to_thread.run_sync(run.wake.record, record)
@@ -87,11 +94,14 @@ async def run_calls(run: Run, call: Call, calls: Sequence[ToolCall]) -> Done:
     return done
 
 
-async def put_claim(run: Run, call: Call, claim: Claim) -> Done:
+async def put_claim(run: Run, call: Call, claim: Claim, reply: Sequence[ToolCall]) -> Done:
     """Run the ordinary calls, then judge the claim. Every call of the reply gets its result."""
-    done = await run_calls(run, call, claim.siblings) if claim.siblings else Done(run.wake.work)
+    done = Done(run.wake.work)
+    if claim.siblings:
+        done = await run_calls(run, call, claim.siblings, reply=reply)
     [planned] = plan([claim.complete], run.ports.registry, call.allowed)
-    position = len(claim.siblings)
+    places = _places(reply)
+    position = places[claim.complete.id]
     if planned.problem:
         done.answer(_record(claim.complete, position, CallOutcome.FAILED, planned.problem))
     else:
@@ -100,10 +110,15 @@ async def put_claim(run: Run, call: Call, claim: Claim) -> Done:
             done.answer(_record(claim.complete, position, CallOutcome.FAILED, parsed))
         else:
             await _judge(run, done, claim.complete, parsed, position)
-    for number, surplus in enumerate(claim.surplus, position + 1):
+    for surplus in claim.surplus:
         refused = "refused: a reply may claim completion only once"
-        done.answer(_record(surplus, number, CallOutcome.DENIED, refused))
+        done.answer(_record(surplus, places[surplus.id], CallOutcome.DENIED, refused))
     return done
+
+
+def _places(reply: Sequence[ToolCall]) -> dict[str, int]:
+    """Where in its reply each call stood: under that number its result is stored."""
+    return {call.id: position for position, call in enumerate(reply)}
 
 
 def tell(run: Run, record: CallRecord) -> None:

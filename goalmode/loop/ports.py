@@ -19,9 +19,9 @@ from goalmode.domain.snapshot import Action
 from goalmode.domain.work import WorkState
 from goalmode.model.port import Model
 from goalmode.settle.case import Case, Judgement
+from goalmode.state.checks import CheckResult
 from goalmode.state.journal import PlannedCall, TurnOutcome
 from goalmode.state.tables import Purpose
-from goalmode.state.wakeups import CheckResult
 from goalmode.tools.registry import EffectGate, Registry
 
 

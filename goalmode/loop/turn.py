@@ -166,9 +166,9 @@ async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) 
         PlannedCall(one.call, one.tool.effect if one.tool else None, subject(one, run.ports.redact))
         for one in plan(reply.calls, run.ports.registry, call.allowed)
     ]
-    await to_thread.run_sync(
-        lambda: run.wake.intent(reply, call.purpose, planned, counts=call.counts, started_at=started)
-    )
+    intent = partial(run.wake.intent, reply, call.purpose, planned, counts=call.counts, started_at=started)
+    with anyio.CancelScope(shield=True):  # A reply that is here was paid for.
+        await to_thread.run_sync(intent)
     if reply.text or reply.calls:
         run.say(_carried(reply.message()))
 

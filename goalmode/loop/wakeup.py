@@ -20,8 +20,9 @@ from goalmode.loop.decide import decide
 from goalmode.loop.ports import Ports, Wakeup
 from goalmode.loop.stop import under_watch
 from goalmode.loop.turn import Run, ask, next_call, wrapped_up
+from goalmode.state.checks import CheckResult
+from goalmode.state.closing import ClaimSuperseded
 from goalmode.state.journal import TurnOutcome
-from goalmode.state.wakeups import CheckResult, ClaimSuperseded
 
 
 async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
@@ -36,11 +37,18 @@ async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
     run = Run(wake, ports)
     try:
         run.emit("wakeup_started", context_tokens=wake.context_tokens, max_turns=wake.goal.settings.max_turns)
-        return await under_watch(lambda: _take_turns(run), wake, ports)
-    except Stopped as stopped:
-        return await _close(run, stopped.exit)
+        return await _to_its_end(run)
     except Fenced:
         return Exit(ExitReason.INTERRUPTED, "another process has taken the goal over", {"fenced": True})
+    finally:
+        wake.let_go()
+
+
+async def _to_its_end(run: Run) -> Exit:
+    try:
+        return await under_watch(lambda: _take_turns(run), run.wake, run.ports)
+    except Stopped as stopped:
+        return await _close(run, stopped.exit)
     except StoreError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, it ends the wakeup for a stored reason
@@ -49,8 +57,6 @@ async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
         with anyio.CancelScope(shield=True):
             await _close(run, Exit(ExitReason.USER_ABORTED, "the run was cancelled", {"control": "pause"}))
         raise
-    finally:
-        wake.let_go()
 
 
 async def _take_turns(run: Run) -> Exit:
@@ -62,7 +68,7 @@ async def _take_turns(run: Run) -> Exit:
             case RunTools(calls):
                 done = await run_calls(run, call, calls)
             case Claim() as claim:
-                done = await put_claim(run, call, claim)
+                done = await put_claim(run, call, claim, reply.calls)
             case Nudge() as nudge:
                 done = answer(run, nudge)
             case Resend():

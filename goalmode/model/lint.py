@@ -36,7 +36,7 @@ def lint(messages: Sequence[Any], tools: Sequence[Any] = ()) -> list[str]:
 
 def _message(n: int, message: Wire) -> Iterator[str]:
     at = f"messages[{n}]"
-    if (text := _unsendable(message)) is not None:
+    if (text := unsendable(message)) is not None:
         yield f"{at}: {text}"
     content, calls = message.get("content"), message.get("tool_calls")
     if not isinstance(content, str | list | None):
@@ -69,7 +69,7 @@ def _call(at: str, call: object) -> Iterator[str]:
     value = _parsed(arguments)
     if not isinstance(value, dict):
         yield f"Invalid '{at}.function.arguments': a string that holds a JSON object is expected"
-    elif (said := _unsendable(value)) is not None:
+    elif (said := unsendable(value)) is not None:
         yield f"Invalid '{at}.function.arguments': {said}"
 
 
@@ -144,7 +144,7 @@ def _tools(tools: Sequence[Any]) -> Iterator[str]:
             yield f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"'"
 
 
-def _unsendable(value: object) -> str | None:
+def unsendable(value: object) -> str | None:
     """What is wrong with the strings inside `value`, None if nothing is."""
     # Most conversations hold nothing of the kind: that is seen at once in their JSON, and only else is it looked for.
     suspect = _SUSPECT.search(json.dumps(value, ensure_ascii=False))

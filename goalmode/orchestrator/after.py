@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from goalmode.domain.exits import EXIT_FACTS, STREAK_LIMIT, Exit, ExitReason, GoalStatus, NextWakeup
 from goalmode.domain.goal import Control
 from goalmode.domain.signals import BLOCKING, ErrorKind
-from goalmode.state.wakeups import Aftermath
+from goalmode.state.closing import Aftermath
 
 BACK_OFF_SECONDS = 30.0
 """First back-off; doubled with each bad ending or failure in a row."""

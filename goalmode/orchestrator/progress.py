@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from goalmode.domain.calls import CallRecord
 from goalmode.domain.work import ItemStatus, WorkState
+from goalmode.state.checks import CheckResult
 from goalmode.state.journal import TurnOutcome, sha
-from goalmode.state.wakeups import CheckResult
 
 REMEMBERED = 1_000
 """Recent results of the goal that a new one is compared with."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import Goal
 from goalmode.orchestrator.after import Standing, after
-from goalmode.state import locks, wakeups
+from goalmode.state import closing, locks, wakeups
 from goalmode.state.store import Store
 from goalmode.state.wakeups import OpenWakeup
 
@@ -21,7 +21,7 @@ def recover(store: Store, goal: Goal, dead: OpenWakeup, *, turns: int, jitter: f
         now = store.clock.now()
         exit = Exit(ExitReason.INTERRUPTED, f"the process {dead.lease.owner.name} ended")
         settled = after(exit, _standing(store, goal, dead, turns, jitter), now)
-        wakeups.recover(store, goal, dead, started=started, after=settled, now=now)
+        closing.recover(store, goal, dead, started=started, after=settled, now=now)
         return True
 
 

@@ -25,11 +25,12 @@ from goalmode.orchestrator.after import Standing, after
 from goalmode.orchestrator.heartbeat import Heartbeat, heartbeat_of
 from goalmode.orchestrator.progress import REMEMBERED, Progress, result_key
 from goalmode.orchestrator.recover import recover
-from goalmode.state import goals, journal, locks, snapshot, wakeups
+from goalmode.state import closing, goals, journal, locks, snapshot, wakeups
+from goalmode.state.checks import CheckResult
 from goalmode.state.journal import OpenTurn, PlannedCall, TurnOutcome
 from goalmode.state.store import Store
 from goalmode.state.tables import Purpose
-from goalmode.state.wakeups import CheckResult, Claimed, StoredContext
+from goalmode.state.wakeups import Claimed, StoredContext
 from goalmode.tools.registry import EffectGate
 
 _STATUS_SKIPS = {
@@ -113,8 +114,6 @@ class Wake:
         goal = goals.get(self._store, self._claimed.goal)
         running = self._store.clock.monotonic() - self._mark
         spent = replace(goal.spent, active_seconds=goal.spent.active_seconds + running)
-        if goal.revision != self.goal.revision:
-            wakeups.saw_inbox(self._store, self._claimed, goal.inbox_head)
         self.goal = replace(goal, spent=spent)
         return goal.control
 
@@ -205,7 +204,7 @@ class Wake:
             jitter=random.random(),
         )
         now = self._store.clock.now()
-        stored, _ = wakeups.close(
+        stored, _ = closing.close(
             self._store,
             self._claimed,
             exit,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from goalmode.domain.goal import Goal
 from goalmode.domain.snapshot import Action
 from goalmode.domain.work import WorkState
-from goalmode.state.wakeups import CheckResult
+from goalmode.state.checks import CheckResult
 from goalmode.tools.registry import EffectGate
 
 

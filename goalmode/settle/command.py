@@ -9,7 +9,7 @@ from goalmode.domain.goal import Requirement
 from goalmode.domain.redact import Redactor
 from goalmode.domain.text import one_line
 from goalmode.errors import ToolError
-from goalmode.state.wakeups import CheckResult
+from goalmode.state.checks import CheckResult
 from goalmode.tools.launch import run_command
 from goalmode.tools.registry import EffectGate
 

@@ -10,7 +10,7 @@ from goalmode.domain.snapshot import Action
 from goalmode.tools.paths import Workspace
 
 _SHORTEST = 3
-"""Characters; a shorter subject of a call would be found in any text."""
+"""Characters; a shorter subject or id of a call would be found in any text."""
 
 _WORD = re.compile(r"[^\s\"'`()\[\]{},;:<>「」，。；：、（）]+")
 
@@ -26,8 +26,10 @@ def cites(evidence: Sequence[str], actions: Sequence[Action], workspace: Workspa
 def _names(text: str, action: Action) -> bool:
     if action.outcome is not CallOutcome.SUCCESS:
         return False
-    subject = action.brief.strip()
-    return action.call_id in text or (len(subject) >= _SHORTEST and subject in text)
+    return any(
+        len(name) >= _SHORTEST and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.ASCII)
+        for name in (action.call_id, action.brief.strip())
+    )
 
 
 def _words(text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from goalmode.domain.goal import Deliverable
 from goalmode.domain.snapshot import Observed
 from goalmode.domain.text import one_line
-from goalmode.state.wakeups import CheckResult
+from goalmode.state.checks import CheckResult
 from goalmode.tools.paths import Workspace
 
 

@@ -11,6 +11,7 @@ from goalmode.domain.redact import Redactor
 from goalmode.domain.text import one_line
 from goalmode.settle import command, evidence, files
 from goalmode.settle.case import Case, Judgement
+from goalmode.state.checks import CheckResult
 from goalmode.tools.paths import Workspace
 
 MAX_MISSING = 20
@@ -23,13 +24,11 @@ def judge(workspace: Path, redact: Redactor) -> Callable[[Case], Awaitable[Judge
 
     async def decide(case: Case) -> Judgement:
         goal = case.goal
-        results, missing = await to_thread.run_sync(files.check, jail, goal.deliverables)
-        missing += [
-            f"item {item.label} awaits verification: {one_line(item.text, 200)}" for item in case.work.pending
-        ]
+        results: list[CheckResult] = []
+        lacking: list[str] = []
         for requirement in goal.requirements:
             if requirement.check is not None:
-                result, lacking = await command.check(
+                result, problem = await command.check(
                     requirement,
                     workspace=workspace,
                     environment=case.environment,
@@ -38,7 +37,14 @@ def judge(workspace: Path, redact: Redactor) -> Callable[[Case], Awaitable[Judge
                     redact=redact,
                 )
                 results.append(result)
-                missing += [lacking] if lacking else []
+                lacking += [problem] if problem else []
+        # The files last: a check is a command, and may change them.
+        seen, missing = await to_thread.run_sync(files.check, jail, goal.deliverables)
+        results += seen
+        missing += [
+            f"item {item.label} awaits verification: {one_line(item.text, 200)}" for item in case.work.pending
+        ]
+        missing += lacking
         unchecked = [r for r in goal.requirements if r.check is None]
         nothing_to_check = not goal.deliverables and not goal.requirements
         if unchecked or nothing_to_check:

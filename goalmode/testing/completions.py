@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
-from enum import Enum
 from typing import Any
 
-from goalmode.testing.steps import ABSENT, AUTO, Completion, StubCall
+from goalmode.model.lint import lint
+from goalmode.testing.pieces import Event, Wire, marked, pieces, refused, tokens
+from goalmode.testing.steps import ABSENT, AUTO, Completion, Status, StubCall
 
-PIECE = 16
-"""Characters of text or arguments in one chunk of a stream."""
 
-
-class Mark(Enum):
-    """A place in a stream where something happens."""
-
-    STALL = "stall"
-    CUT = "cut"
+def refusal(request: Mapping[str, Any]) -> Status | None:
+    """A strict provider's answer to a request that it does not take, None if it does."""
+    messages, tools = request.get("messages"), request.get("tools", [])
+    if not isinstance(messages, list) or not isinstance(tools, list) or request.get("tools") == []:
+        return refused(400, "Invalid type for 'messages' or 'tools': expected a non-empty array")
+    found = lint(messages, tools)
+    return refused(400, found[0]) if found else None
 
 
 def whole(step: Completion, request: Mapping[str, Any], number: int) -> dict[str, Any]:
@@ -39,9 +38,7 @@ def whole(step: Completion, request: Mapping[str, Any], number: int) -> dict[str
     }
 
 
-def stream(
-    step: Completion, request: Mapping[str, Any], number: int
-) -> Iterator[dict[str, Any] | str | Mark]:
+def stream(step: Completion, request: Mapping[str, Any], number: int) -> Iterator[Event]:
     """The events of a stream: chunks, `[DONE]`, and marks."""
     envelope = _envelope("chat.completion.chunk", request, number)
 
@@ -50,17 +47,9 @@ def stream(
         return {**envelope, "choices": [whole_choice]}
 
     yield chunk({"role": "assistant", "content": ""})
-    sent = 0
-    for delta, length in _deltas(step, number):
-        for mark, at in ((Mark.STALL, step.stall_after), (Mark.CUT, step.cut_after)):
-            if at == sent and length:
-                yield mark
-        yield chunk(delta)
-        sent += length
-    if step.stall_after is not None and step.stall_after >= sent:
-        yield Mark.STALL
+    yield from marked(((chunk(delta), length) for delta, length in _deltas(step, number)), step)
     if step.cut_after is not None:
-        yield Mark.CUT
+        return
     if step.error is not None:
         yield {"error": dict(step.error)}
         return
@@ -74,29 +63,19 @@ def stream(
 
 def _deltas(step: Completion, number: int) -> Iterator[tuple[dict[str, Any], int]]:
     """Each delta with its length in characters; pieces end where something is to happen."""
-    marks = [at for at in (step.stall_after, step.cut_after) if at is not None]
     start = 0
     if step.reasoning:
         yield {"reasoning_content": step.reasoning}, 0
-    for piece in _pieces(step.text, start, marks):
+    for piece in pieces(step.text, start, step):
         yield {"content": piece}, len(piece)
     start += len(step.text)
     if step.refusal:
         yield {"refusal": step.refusal}, 0
     for n, call in enumerate(step.calls):
         yield {"tool_calls": [{"index": n, **_head(call, number, n, "")}]}, 0
-        for piece in _pieces(call.arguments, start, marks):
+        for piece in pieces(call.arguments, start, step):
             yield {"tool_calls": [{"index": n, "function": {"arguments": piece}}]}, len(piece)
         start += len(call.arguments)
-
-
-def _pieces(text: str, start: int, marks: list[int]) -> Iterator[str]:
-    ends = {*range(PIECE, len(text), PIECE), *(at - start for at in marks if 0 < at - start < len(text))}
-    begin = 0
-    for end in [*sorted(ends), len(text)]:
-        if end > begin:
-            yield text[begin:end]
-        begin = end
 
 
 def _head(call: StubCall, number: int, position: int, arguments: str) -> dict[str, Any]:
@@ -115,14 +94,13 @@ def _finish(step: Completion) -> str | None:
 def _usage(step: Completion, request: Mapping[str, Any]) -> Mapping[str, Any] | str | None:
     if step.usage != AUTO:
         return step.usage
-    prompt = _tokens(json.dumps(request, ensure_ascii=False))
-    said = _tokens(step.text + "".join(call.name + call.arguments for call in step.calls))
+    prompt = tokens(json.dumps(request, ensure_ascii=False))
+    said = tokens(step.text + "".join(call.name + call.arguments for call in step.calls))
     return {"prompt_tokens": prompt, "completion_tokens": said, "total_tokens": prompt + said}
-
-
-def _tokens(text: str) -> int:
-    return max(1, math.ceil(len(text.encode("utf-8", "replace")) / 4))
 
 
 def _envelope(kind: str, request: Mapping[str, Any], number: int) -> dict[str, Any]:
     return {"id": f"chatcmpl-{number}", "object": kind, "created": 0, "model": str(request.get("model", ""))}
+
+
+WIRE = Wire("/v1/chat/completions", refusal, whole, stream)

@@ -8,15 +8,14 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, assert_never
 
 from goalmode.model import strict_json
-from goalmode.testing import completions
-from goalmode.testing.completions import Mark
+from goalmode.testing.pieces import Mark, Wire
 from goalmode.testing.steps import Completion, Raw, Status, Step
 
 
@@ -30,6 +29,11 @@ class Seen:
     body: Mapping[str, Any]
     at: float
 
+    @property
+    def endpoint(self) -> str:
+        """The path without its query."""
+        return self.path.partition("?")[0]
+
 
 Wait = Callable[[float | threading.Event], None]
 
@@ -38,6 +42,7 @@ class Server(ThreadingMixIn, TCPServer):
     """Listens on 127.0.0.1.
 
     Args:
+        wires: the formats it speaks.
         answer: the step for a request, and a number that makes its ids unique.
         wait: how to stall.
     """
@@ -47,7 +52,10 @@ class Server(ThreadingMixIn, TCPServer):
     allow_reuse_address = True
     request_queue_size = 64
 
-    def __init__(self, port: int, answer: Callable[[Seen], tuple[Step, int]], wait: Wait) -> None:
+    def __init__(
+        self, port: int, wires: Iterable[Wire], answer: Callable[[Seen], tuple[Step, int]], wait: Wait
+    ) -> None:
+        self.wires = {wire.path: wire for wire in wires}
         self.answer, self.wait = answer, wait
         self._open: set[socket.socket] = set()
         super().__init__(("127.0.0.1", port), _Handler)
@@ -104,19 +112,20 @@ class _Handler(BaseHTTPRequestHandler):
             case Completion():
                 if step.stall is not None and step.stall_after is None:
                     self.server.wait(step.stall)
+                wire = self.server.wires[seen.endpoint]
                 if seen.body.get("stream"):
-                    self._send_stream(step, seen.body, number)
+                    self._send_stream(wire, step, seen.body, number)
                 else:
-                    self._send_whole(step, seen.body, number)
+                    self._send_whole(wire, step, seen.body, number)
             case _:
                 assert_never(step)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is printed."""
 
-    def _send_stream(self, step: Completion, request: Mapping[str, Any], number: int) -> None:
+    def _send_stream(self, wire: Wire, step: Completion, request: Mapping[str, Any], number: int) -> None:
         self._head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"})
-        for event in completions.stream(step, request, number):
+        for event in wire.stream(step, request, number):
             if event is Mark.STALL and step.stall is not None:
                 self.wfile.flush()
                 self.server.wait(step.stall)
@@ -124,13 +133,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self._drop()
                 return
             elif not isinstance(event, Mark):
-                data = event if isinstance(event, str) else json.dumps(event, ensure_ascii=False)
-                line = f"data: {data}\n\n".encode("utf-8", "replace")
+                line = _sse(event).encode("utf-8", "replace")
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
         self.wfile.write(b"0\r\n\r\n")
 
-    def _send_whole(self, step: Completion, request: Mapping[str, Any], number: int) -> None:
-        body = json.dumps(completions.whole(step, request, number)).encode()
+    def _send_whole(self, wire: Wire, step: Completion, request: Mapping[str, Any], number: int) -> None:
+        body = json.dumps(wire.whole(step, request, number)).encode()
         self._head(200, {"content-type": "application/json", "content-length": str(len(body))})
         if step.cut_after is None:
             self.wfile.write(body)
@@ -155,6 +163,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _drop(self) -> None:
         self.wfile.flush()
         self.close_connection = True
+
+
+def _sse(event: Mapping[str, Any] | str) -> str:
+    if isinstance(event, str):
+        return f"data: {event}\n\n"
+    name = f"event: {event['type']}\n" if "type" in event else ""
+    return f"{name}data: {json.dumps(event, ensure_ascii=False)}\n\n"
 
 
 def _parsed(raw: bytes) -> Mapping[str, Any]:

@@ -1,11 +1,11 @@
-"""A strict provider on loopback: `/v1/chat/completions`, streamed or not, and `/v1/models`.
+"""A strict provider on loopback: `/v1/chat/completions` and `/v1/responses`, streamed or not, and `/v1/models`.
 
     with Stub([tool("shell", {"command": "make"}), text("Done.")]) as stub:
         ... OpenAI-compatible client at stub.base_url ...
     assert stub.rejected == []
 
-Every request is held to the rules of `goalmode.model.lint` first; an invalid one is refused in the provider's own
-words, recorded, and uses up no step.
+Every request is held to the rules of its format first (`goalmode.model.lint`, …); an invalid one is refused in the
+provider's own words, recorded, and uses up no step.
 
 As a program, `python -m goalmode.testing.stub SCRIPT.json [--port N] [--log FILE]` prints its base URL as the first
 line and serves until it is killed; with `--log` each request is one line of JSON in a file.
@@ -20,12 +20,15 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from goalmode.model.lint import lint
+from goalmode.testing import completions, responses
+from goalmode.testing.pieces import refused
 from goalmode.testing.script import Rule, in_order, rule_from_json
 from goalmode.testing.server import Seen, Server
 from goalmode.testing.steps import Status, Step
+
+WIRES = {wire.path: wire for wire in (completions.WIRE, responses.WIRE)}
 
 
 class Stub:
@@ -35,6 +38,7 @@ class Stub:
         script: steps in order, or a rule over the request.
         forever: the last step answers all further requests.
         key: if given, a request without `Authorization: Bearer KEY` gets a 401.
+        also: further rules over a valid request: what a single server would refuse, see `goalmode.model.lint_dialects`.
 
     Attributes:
         requests: everything that arrived, in order.
@@ -49,9 +53,10 @@ class Stub:
         key: str | None = None,
         port: int = 0,
         on_request: Callable[[Seen], None] | None = None,
+        also: Callable[[Mapping[str, Any]], Sequence[str]] | None = None,
     ) -> None:
         self._rule = script if callable(script) else in_order(script, forever=forever)
-        self._key, self._on_request = key, on_request
+        self._key, self._on_request, self._also = key, on_request, also
         self._port = port
         self._server: Server | None = None
         self._lock = threading.Lock()
@@ -75,7 +80,7 @@ class Stub:
     def listen(self) -> None:
         """Accept connections; after `refuse`, on the same port again."""
         if self._server is None:
-            self._server = Server(self._port, self.see, self.wait)
+            self._server = Server(self._port, WIRES.values(), self.see, self.wait)
             self._port = self._server.port
             threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -100,7 +105,7 @@ class Stub:
         if step is not None:
             return step, number
         with self._lock:
-            return self._reject(_refused(400, f"the stub's script has no step {number + 1}")), number
+            return self._reject(refused(400, f"the stub's script has no step {number + 1}")), number
 
     def wait(self, until: float | threading.Event) -> None:
         """Stall.
@@ -123,22 +128,18 @@ class Stub:
 
     def _refusal(self, seen: Seen) -> Status | None:
         if self._key is not None and seen.headers.get("authorization") != f"Bearer {self._key}":
-            return _refused(401, "Incorrect API key provided.", word="invalid_api_key")
-        if seen.path.partition("?")[0] != "/v1/chat/completions":
-            return _refused(404, f"Invalid URL (POST {seen.path})")
+            return refused(401, "Incorrect API key provided.", word="invalid_api_key")
+        wire = WIRES.get(seen.endpoint)
+        if wire is None:
+            return refused(404, f"Invalid URL (POST {seen.path})")
         if not seen.body:
-            return _refused(400, "We could not parse the JSON body of your request.")
-        messages, tools = seen.body.get("messages"), seen.body.get("tools", [])
+            return refused(400, "We could not parse the JSON body of your request.")
         if not isinstance(seen.body.get("model"), str):
-            return _refused(400, "you must provide a model parameter")
-        if not isinstance(messages, list) or not isinstance(tools, list) or seen.body.get("tools") == []:
-            return _refused(400, "Invalid type for 'messages' or 'tools': expected a non-empty array")
-        found = lint(messages, tools)
-        return _refused(400, found[0]) if found else None
-
-
-def _refused(status: int, message: str, word: str | None = None) -> Status:
-    return Status(status, {"error": {"message": message, "type": "invalid_request_error", "code": word}})
+            return refused(400, "you must provide a model parameter")
+        refusal = wire.refusal(seen.body)
+        if refusal is None and self._also is not None:
+            refusal = next((refused(400, said) for said in self._also(seen.body)), None)
+        return refusal
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -200,7 +200,6 @@ def upgrade() -> None:
     sa.Column('tail', sa.BigInteger(), nullable=True),
     sa.Column('at', sa.DateTime(timezone=True), nullable=False),
     sa.ForeignKeyConstraint(['goal'], ['goals.id'], name=op.f('fk_checks_goal_goals'), ondelete='CASCADE'),
-    sa.ForeignKeyConstraint(['tail'], ['bodies.id'], name=op.f('fk_checks_tail_bodies')),
     sa.ForeignKeyConstraint(['wakeup'], ['wakeups.id'], name=op.f('fk_checks_wakeup_wakeups'), ondelete='CASCADE'),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_checks'))
     )
@@ -218,8 +217,6 @@ def upgrade() -> None:
     sa.Column('sections', sa.JSON().with_variant(postgresql.JSONB(), 'postgresql'), nullable=False),
     sa.Column('body', sa.BigInteger(), nullable=True),
     sa.Column('messages', sa.BigInteger(), nullable=True),
-    sa.ForeignKeyConstraint(['body'], ['bodies.id'], name=op.f('fk_contexts_body_bodies')),
-    sa.ForeignKeyConstraint(['messages'], ['bodies.id'], name=op.f('fk_contexts_messages_bodies')),
     sa.ForeignKeyConstraint(['wakeup'], ['wakeups.id'], name=op.f('fk_contexts_wakeup_wakeups'), ondelete='CASCADE'),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_contexts')),
     sa.UniqueConstraint('wakeup', 'n', name=op.f('uq_contexts_wakeup_n'))
@@ -249,8 +246,6 @@ def upgrade() -> None:
     sa.CheckConstraint("purpose IN ('work', 'recovery', 'wrap_up', 'handoff', 'settlement', 'review')", name=op.f('ck_turns_purpose')),
     sa.CheckConstraint("state IN ('open', 'done', 'failed', 'lost')", name=op.f('ck_turns_state')),
     sa.CheckConstraint("stop_reason IN ('TOOL_USE', 'END_TURN', 'STOP_SEQUENCE', 'PAUSE', 'MAX_TOKENS', 'CONTEXT_OVERFLOW', 'REFUSAL', 'CONTENT_FILTER', 'MALFORMED_TOOL_CALL', 'PROVIDER_ERROR', 'CANCELLED', 'MISSING', 'UNKNOWN')", name=op.f('ck_turns_stop_reason')),
-    sa.ForeignKeyConstraint(['reply'], ['bodies.id'], name=op.f('fk_turns_reply_bodies')),
-    sa.ForeignKeyConstraint(['results'], ['bodies.id'], name=op.f('fk_turns_results_bodies')),
     sa.ForeignKeyConstraint(['wakeup'], ['wakeups.id'], name=op.f('fk_turns_wakeup_wakeups'), ondelete='CASCADE'),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_turns')),
     sa.UniqueConstraint('wakeup', 'seq', name=op.f('uq_turns_wakeup_seq'))
@@ -275,7 +270,6 @@ def upgrade() -> None:
     sa.Column('result', sa.BigInteger(), nullable=True),
     sa.CheckConstraint("effect IN ('read', 'write', 'state', 'control')", name=op.f('ck_tool_calls_effect')),
     sa.CheckConstraint("outcome IN ('success', 'failed', 'denied', 'interrupted', 'skipped')", name=op.f('ck_tool_calls_outcome')),
-    sa.ForeignKeyConstraint(['result'], ['bodies.id'], name=op.f('fk_tool_calls_result_bodies')),
     sa.ForeignKeyConstraint(['turn'], ['turns.id'], name=op.f('fk_tool_calls_turn_turns'), ondelete='CASCADE'),
     sa.ForeignKeyConstraint(['wakeup'], ['wakeups.id'], name=op.f('fk_tool_calls_wakeup_wakeups'), ondelete='CASCADE'),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_tool_calls')),

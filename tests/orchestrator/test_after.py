@@ -20,7 +20,7 @@ from goalmode.orchestrator.after import (
     after,
     back_off,
 )
-from goalmode.state.wakeups import Aftermath
+from goalmode.state.closing import Aftermath
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(hours=5)

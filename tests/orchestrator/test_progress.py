@@ -9,8 +9,8 @@ import pytest
 from goalmode.domain.calls import CallOutcome, CallRecord, Effect
 from goalmode.domain.work import StatePatch, WorkState, apply
 from goalmode.orchestrator.progress import Progress, result_key
+from goalmode.state.checks import CheckResult
 from goalmode.state.journal import TurnOutcome, sha
-from goalmode.state.wakeups import CheckResult
 
 READ = CallRecord(0, "c0", "read_file", Effect.READ, CallOutcome.SUCCESS, "one")
 

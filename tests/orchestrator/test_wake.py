@@ -17,10 +17,11 @@ from goalmode.orchestrator.goals import edit_goal, stop_goal
 from goalmode.orchestrator.heartbeat import Heartbeat
 from goalmode.orchestrator.wake import Skip, Wake, close_wakeup
 from goalmode.state import goals
+from goalmode.state.checks import CheckResult
+from goalmode.state.closing import ClaimSuperseded
 from goalmode.state.journal import TurnOutcome
 from goalmode.state.owner import Owner
 from goalmode.state.store import Store
-from goalmode.state.wakeups import CheckResult, ClaimSuperseded
 from goalmode.testing import ManualClock
 from tests.orchestrator.builders import (
     DONE,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from goalmode.domain.goal import Goal, GoalSpec
 from goalmode.domain.messages import Message, Reply, ToolCall, ToolResult, Usage
 from goalmode.domain.signals import StopReason
 from goalmode.domain.work import WorkState
-from goalmode.state import goals, journal, snapshot, wakeups
+from goalmode.state import closing, goals, journal, snapshot, wakeups
+from goalmode.state.closing import Aftermath
 from goalmode.state.journal import OpenTurn, PlannedCall, TurnOutcome
 from goalmode.state.store import Store
 from goalmode.state.tables import Purpose
-from goalmode.state.wakeups import Aftermath, Claimed, StoredContext
+from goalmode.state.wakeups import Claimed, StoredContext
 
 CONTEXT = StoredContext("the context", "ab" * 32, 100, "o200k_base", 0, [], [["user", "the context"]])
 USAGE = Usage(input=1_000, output=60)
@@ -118,7 +119,7 @@ def close(
 ) -> tuple[Exit, Aftermath]:
     now = store.clock.now()
     after = after or go_on(store)
-    return wakeups.close(store, claimed, exit, after, active_ms=0, now=now, revision=revision, **more)
+    return closing.close(store, claimed, exit, after, active_ms=0, now=now, revision=revision, **more)
 
 
 def finished(store: Store) -> Aftermath:
@@ -128,7 +129,7 @@ def finished(store: Store) -> Aftermath:
 def rows(store: Store | Path, statement: str, *values: object) -> list[Any]:
     """What the file itself holds: one value a row, or a tuple."""
     path = store if isinstance(store, Path) else store.path
-    with closing(sqlite3.connect(path)) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
         found = connection.execute(statement, values).fetchall()
         connection.commit()
     return [row[0] if len(row) == 1 else row for row in found]
@@ -137,5 +138,5 @@ def rows(store: Store | Path, statement: str, *values: object) -> list[Any]:
 def dump(store: Store | Path) -> list[str]:
     """Everything that is committed, as text."""
     path = store if isinstance(store, Path) else store.path
-    with closing(sqlite3.connect(path)) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
         return list(connection.iterdump())

@@ -10,9 +10,11 @@ from goalmode.domain.calls import CallOutcome
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
 from goalmode.domain.goal import Control, Goal
 from goalmode.state import goals, journal
+from goalmode.state.checks import CheckResult
+from goalmode.state.closing import Aftermath, ClaimSuperseded
 from goalmode.state.goals import Edit
 from goalmode.state.store import Store
-from goalmode.state.wakeups import Aftermath, CheckResult, ClaimSuperseded, latch_wrap_up
+from goalmode.state.wakeups import latch_wrap_up
 from goalmode.testing import ManualClock
 from tests.state.builders import (
     DONE,

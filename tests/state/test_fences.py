@@ -11,10 +11,11 @@ from goalmode.domain.work import StatePatch, WorkState, apply
 from goalmode.errors import Fenced
 from goalmode.orchestrator.recover import recover
 from goalmode.state import goals, journal, locks, wakeups
+from goalmode.state.checks import CheckResult
 from goalmode.state.journal import OpenTurn
 from goalmode.state.store import Store
 from goalmode.state.tables import Purpose
-from goalmode.state.wakeups import CheckResult, Claimed
+from goalmode.state.wakeups import Claimed
 from goalmode.testing import ManualClock
 from tests.state.builders import (
     CONTEXT,
@@ -63,7 +64,6 @@ WRITES: dict[str, Callable[[Store, Claimed], Any]] = {
     "failed_call": fail_call,
     "reserve": lambda store, old: journal.reserve(store, old, RESERVE, wrap_up=False),
     "wrap_up": lambda store, old: journal.reserve(store, old, RESERVE, wrap_up=True),
-    "saw_inbox": lambda store, old: wakeups.saw_inbox(store, old, 5),
     "met_obstacle": lambda store, old: wakeups.met_obstacle(store, old, "no network"),
     "close": close,
     "close as done": lambda store, old: close(store, old, DONE, finished(store)),

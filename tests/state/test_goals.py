@@ -13,10 +13,11 @@ from goalmode.domain.goal import Control, Requirement, RequirementStatus
 from goalmode.errors import NotAllowed, UnknownGoal
 from goalmode.state import goals
 from goalmode.state import tables as t
+from goalmode.state.checks import CheckResult
 from goalmode.state.goals import Edit
 from goalmode.state.owner import Owner
 from goalmode.state.store import Store
-from goalmode.state.wakeups import CheckResult, met_obstacle
+from goalmode.state.wakeups import met_obstacle
 from goalmode.testing import ManualClock
 from tests.state.builders import claim, close, dump, intent, new_goal, outcome, record, reply, rows, take_turn
 

@@ -20,13 +20,14 @@ from goalmode.domain.messages import Reply, ToolCall, ToolResult, Usage, User
 from goalmode.domain.redact import MARK, Redactor
 from goalmode.domain.signals import StopReason
 from goalmode.domain.work import StatePatch, WorkState, apply
-from goalmode.state import bodies, goals, journal, snapshot, wakeups
+from goalmode.state import bodies, closing, goals, journal, snapshot, wakeups
 from goalmode.state import tables as t
+from goalmode.state.checks import CheckResult
+from goalmode.state.closing import Aftermath
 from goalmode.state.goals import Edit
 from goalmode.state.locks import LockGate
 from goalmode.state.store import Store
 from goalmode.state.tables import Purpose
-from goalmode.state.wakeups import Aftermath, CheckResult
 from goalmode.testing import ManualClock, temporary_store
 from tests.state.builders import CONTEXT, RESERVE, intent, new_goal, outcome, record, rows
 
@@ -110,7 +111,7 @@ def live(store: Store) -> None:
     goals.make_due(store, goal, now=now, reason="answered", answer=SAID)
     exit = Exit(ExitReason.BACKEND_ERROR, SAID, {"traceback": SAID, "nested": {"error": [SAID]}})
     after = Aftermath(GoalStatus.BLOCKED, SAID, None, "", 0, 0)
-    stored, _ = wakeups.close(store, claimed, exit, after, active_ms=0, now=now, revision=1)
+    stored, _ = closing.close(store, claimed, exit, after, active_ms=0, now=now, revision=1)
     assert MARK in stored.detail
     assert not [form for form in FORMS if form in repr(stored)]
 

@@ -18,10 +18,10 @@ from goalmode.domain.messages import Assistant, ToolResult, User
 from goalmode.domain.work import Checkpoint, ItemStatus, StatePatch, WorkState, apply
 from goalmode.state import goals, snapshot
 from goalmode.state import tables as t
+from goalmode.state.checks import CheckResult
 from goalmode.state.engine import reading_engine
 from goalmode.state.snapshot import MAX_ACTIONS, context_messages, context_to_rows
 from goalmode.state.store import Store
-from goalmode.state.wakeups import CheckResult
 from goalmode.testing import ManualClock
 from tests.state.builders import claim, close, intent, new_goal, outcome, record, reply, take_turn
 

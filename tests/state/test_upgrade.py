@@ -120,7 +120,7 @@ def test_a_migration_that_breaks_a_reference_is_rolled_back(store: Store, newer:
     """Foreign keys are off while tables are rebuilt, so they are checked before the commit."""
     goal = new_goal(store)
     close(store, claim(store, goal))
-    newer.write_text(_SECOND.format(more='op.execute("DELETE FROM bodies")'))
+    newer.write_text(_SECOND.format(more='op.execute("DELETE FROM goals")'))
     before = dump(store)
 
     with pytest.raises(Exception, match="foreign key"):
