@@ -25,17 +25,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from goalmode.domain.profile import ModelProfile, Protocol
+from goalmode.domain.profile import CallIds, ModelProfile, Protocol
 from goalmode.domain.redact import Redactor
 from goalmode.domain.text import one_line
 from goalmode.errors import BadInput, ConfigError
-from goalmode.model.address import is_loopback
+from goalmode.model.address import PROVIDERS, is_loopback
 
 FILE = "goalmode.toml"
 ENVIRONMENT = "GOALMODE_CONFIG"
-SCHEME = "openai"
-OPENAI_URL = "https://api.openai.com/v1"
-OPENAI_KEY = "OPENAI_API_KEY"
 
 O200K = "o200k_base"
 _O200K_MODELS = re.compile(r"(?:.*/)?(?:gpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|chatgpt-4o|o[1-9])(?:[.:-].*)?")
@@ -97,17 +94,17 @@ def resolve_profile(settings: Settings, spec: str, base_url: str = "", api_key_e
     profile = settings.models.get(spec)
     if profile is None:
         scheme, _, name = spec.partition(":")
-        if scheme != SCHEME or not name.strip():
+        if scheme not in PROVIDERS or not name.strip():
             known = f": {', '.join(sorted(settings.models))}" if settings.models else ""
-            raise BadInput("model", spec, f"{SCHEME}:NAME or a profile of {FILE}{known}")
-        profile = _profile(spec, {"name": name.strip()}, _never)
+            raise BadInput("model", spec, f"{_NAMES} or a profile of {FILE}{known}")
+        profile = _profile(spec, {"wire": scheme, "name": name.strip()}, _never)
     if base_url:
         if not _is_url(base_url):
             raise BadInput("base-url", Redactor()(base_url), _URL)
         profile = replace(profile, base_url=base_url.rstrip("/"))
     name = api_key_env or profile.api_key_env
     if not name and not is_loopback(urlsplit(profile.base_url).hostname or ""):
-        name = OPENAI_KEY  # never sent to a server on this machine unless it is asked for
+        name = PROVIDERS[profile.wire].key  # never sent to a server on this machine unless it is asked for
     return replace(profile, api_key_env=name)
 
 
@@ -127,7 +124,7 @@ def api_key(profile: ModelProfile, environ: Mapping[str, str]) -> str | None:
     if is_loopback(parts.hostname or "") or parts.password or parts.query:
         return None
     expected = f"that environment variable is not set; it must hold the key for {parts.hostname}"
-    raise BadInput("api-key-env", name or OPENAI_KEY, expected)
+    raise BadInput("api-key-env", name or PROVIDERS[profile.wire].key, expected)
 
 
 Wrong = Callable[[str, object, str], ConfigError]
@@ -148,8 +145,9 @@ def _settings(path: Path, table: Mapping[str, Any]) -> Settings:
         prefix = f"models.{name}"
         fields = _table(given, prefix, wrong)
         _known_keys(fields, tuple(_FIELDS), f"{prefix}.", path)
-        if name.partition(":")[0] == SCHEME and ":" in name:
-            raise wrong("models", name, f"a name that does not begin with {SCHEME}:")
+        scheme, colon, _ = name.partition(":")
+        if colon and scheme in PROVIDERS:
+            raise wrong("models", name, f"a name that does not begin with {scheme}:")
         models[name] = _profile(name, fields, wrong)
     return Settings(
         path, _default(tables["defaults"], models, wrong), models, _patterns(tables["redact"], wrong)
@@ -159,8 +157,8 @@ def _settings(path: Path, table: Mapping[str, Any]) -> Settings:
 def _default(defaults: Mapping[str, Any], models: Mapping[str, ModelProfile], wrong: Wrong) -> str:
     spec = defaults.get("model", "")
     scheme, _, name = spec.partition(":") if isinstance(spec, str) else ("", "", "")
-    if "model" in defaults and spec not in models and not (scheme == SCHEME and name):
-        raise wrong("defaults.model", spec, f"{SCHEME}:NAME or one of [models]: {', '.join(sorted(models))}")
+    if "model" in defaults and spec not in models and not (scheme in PROVIDERS and name):
+        raise wrong("defaults.model", spec, f"{_NAMES} or one of [models]: {', '.join(sorted(models))}")
     return str(spec)
 
 
@@ -212,9 +210,10 @@ def _is_url(value: object) -> bool:
 
 _URL = "an http or https address up to and including the version, such as https://api.openai.com/v1"
 _COUNT = "a whole number of tokens above 0"
+_FLAG = _Field(lambda v: isinstance(v, bool), "true or false")
 
 _FIELDS: Mapping[str, _Field] = {
-    "wire": _Field(lambda v: v == "openai", "openai"),
+    "wire": _Field(lambda v: v in tuple(PROVIDERS), " or ".join(PROVIDERS)),
     "name": _Field(_is_text, "the model's name as the server knows it"),
     "base_url": _Field(_is_url, _URL, lambda v: v.rstrip("/")),
     "api_key_env": _Field(
@@ -229,9 +228,14 @@ _FIELDS: Mapping[str, _Field] = {
     "token_factor": _Field(lambda v: _is_number(v, 0.1, 10), "a number from 0.1 to 10", float),
     "timeout_seconds": _Field(lambda v: _is_number(v, 0.001, 86_400), "a number of seconds above 0", float),
     "temperature": _Field(lambda v: _is_number(v, 0, 2), "a number from 0 to 2", float),
+    "replay_reasoning": _FLAG,
+    "silent_truncation": _FLAG,
+    "call_ids": _Field(lambda v: v in tuple(CallIds), " or ".join(CallIds), CallIds),
+    "user_after_tool": _FLAG,
 }
 
 
+_NAMES = ", ".join(f"{scheme}:NAME" for scheme in PROVIDERS)
 _DEFAULTS = ModelProfile("", "", "", "")
 
 
@@ -254,7 +258,8 @@ def _profile(spec: str, given: Mapping[str, Any], wrong: Wrong) -> ModelProfile:
     if fields["max_output"] + fields["context_tokens"] > window:
         expected = f"with context_tokens ({fields['context_tokens']}) at most the window, {window}"
         raise wrong(f"{prefix}.max_output", fields["max_output"], expected)
-    return ModelProfile(spec=spec, **{"wire": "openai", "base_url": OPENAI_URL, **fields})
+    wire = fields.setdefault("wire", "openai")
+    return ModelProfile(spec=spec, **{"base_url": PROVIDERS[wire].base_url, **fields})
 
 
 def _table(value: object, key: str, wrong: Wrong) -> Mapping[str, Any]:

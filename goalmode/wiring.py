@@ -11,9 +11,10 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from goalmode.context import rebuild as context
+from goalmode.context.movement import entered
+from goalmode.context.overflow.sawtooth import Outgrown
 from goalmode.context.render import Prompts, package_prompts
 from goalmode.context.tokens import TokenCounter, counter, message_tokens
-from goalmode.domain.calls import Effect
 from goalmode.domain.clock import Clock
 from goalmode.domain.exits import Exit
 from goalmode.domain.goal import Goal
@@ -24,10 +25,15 @@ from goalmode.domain.snapshot import Observed, Snapshot
 from goalmode.errors import ModelError
 from goalmode.loop.ports import Event, Ports, Sink
 from goalmode.loop.wakeup import run_wakeup as _run_wakeup
+from goalmode.model.address import PROVIDERS
 from goalmode.model.json_action import JsonActions
+from goalmode.model.mend import Mending
 from goalmode.model.port import Model, OpenModel
 from goalmode.model.retry import Retrying
+from goalmode.model.rules import rules_for
+from goalmode.model.wire.anthropic import AnthropicMessages
 from goalmode.model.wire.openai_chat import OpenAIChat
+from goalmode.model.wire.openai_responses import OpenAIResponses
 from goalmode.orchestrator import wake as orchestrator
 from goalmode.orchestrator.wake import Skip, Wake
 from goalmode.settings import Settings, api_key, load_settings, resolve_profile
@@ -37,6 +43,7 @@ from goalmode.state.snapshot import context_to_rows
 from goalmode.state.store import Store
 from goalmode.state.wakeups import StoredContext
 from goalmode.tools.builtin import builtin_tools
+from goalmode.tools.builtin.transition import transition
 from goalmode.tools.paths import Workspace
 from goalmode.tools.registry import Registry, Tool
 
@@ -44,6 +51,13 @@ _LETS_IN = re.compile(r"(?i)key|token|secret|sig|pass|auth|cred|code")
 """In the name of a URL's parameter."""
 
 _LONG_ENOUGH_FOR_A_KEY = 20
+
+WIRES: Mapping[str, Callable[..., OpenModel]] = {
+    "openai": OpenAIChat,
+    "openai-responses": OpenAIResponses,
+    "anthropic": AnthropicMessages,
+}
+"""By the name of the wire format in a model's profile."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +88,32 @@ class Workshop:
         return files.observe(self.jail, goal.deliverables)
 
     def render(self, snapshot: Snapshot) -> RenderedContext:
+        return self._rebuild(snapshot)
+
+    def rerender(
+        self, snapshot: Snapshot, conversation: Sequence[Message], *, limit: int, turns_left: int
+    ) -> RenderedContext:
+        return self._rebuild(snapshot, turns_left=turns_left, outgrown=Outgrown(tuple(conversation), limit))
+
+    def _rebuild(
+        self, snapshot: Snapshot, *, turns_left: int | None = None, outgrown: Outgrown | None = None
+    ) -> RenderedContext:
         rendered = context.rebuild(
-            snapshot, self.profile, self.registry.specs(), counter=self.counter, prompts=self.prompts
+            snapshot,
+            self.profile,
+            self.registry.offering(snapshot.goal.current.tools).specs(),
+            counter=self.counter,
+            prompts=self.prompts,
+            turns_left=turns_left,
+            outgrown=outgrown,
         )
         return RenderedContext(rendered, self.profile.encoding or "o200k_base*")
 
     def edited(self, goal: Goal) -> str:
         return context.edited(goal, self.profile, counter=self.counter, prompts=self.prompts)
+
+    def entered(self, goal: Goal, pending: bool) -> str:
+        return entered(goal, self.prompts, pending=pending)
 
     def absent(self, goal: Goal) -> tuple[str, ...]:
         return tuple(seen.path for seen in self.observe(goal) if not seen.exists)
@@ -132,20 +165,24 @@ def workshop(
     """What `goal` is run with: the built-in tools that it allows, and `tools` beside them.
 
     Raises:
-        BadInput: the goal names a tool that does not exist.
+        BadInput: the goal, or a movement of its workflow, names a tool that does not exist.
     """
     registry = builtin_tools()
     for tool in tools:
         registry = registry.with_(tool)
-    allowed = goal.settings.tools
+    workflow, allowed = goal.settings.workflow, goal.settings.tools
+    for movement in workflow.movements:
+        registry.only(movement.tools or ())
     if allowed is not None:
-        always = [t.name for t in registry if t.effect in (Effect.STATE, Effect.CONTROL)]
-        registry = registry.only([*allowed, *(name for name in always if name not in allowed)])
+        registry.only(allowed)
+    registry = registry.offering(allowed)
+    if len(workflow.movements) > 1:
+        registry = registry.with_(transition(workflow.names))
     return Workshop(
         goal,
         profile,
         registry,
-        child_environment(environ, {profile.api_key_env, "OPENAI_API_KEY"}, secrets),
+        child_environment(environ, {profile.api_key_env, *(p.key for p in PROVIDERS.values())}, secrets),
         redact or Redactor(secrets),
         prompts or package_prompts(),
     )
@@ -170,11 +207,14 @@ def open_model(
     lang: str = "en",
     on_retry: Callable[[ModelError, float, int], None] | None = None,
 ) -> OpenModel:
-    """The model that `profile` describes: its wire format, retried, behind the JSON action protocol if it needs one."""
+    """The model that `profile` describes: its wire format, retried, and repaired when a conversation is refused.
+
+    A model that needs the JSON action protocol is behind it.
+    """
     count = counter(profile.encoding, profile.token_factor).count
-    wire = OpenAIChat(profile, key, clock=clock, estimate=count)
-    retried = Retrying(wire, clock, on_retry=on_retry)
-    return JsonActions(retried, lang) if profile.protocol is Protocol.JSON else retried
+    wire = WIRES[profile.wire](profile, key, clock=clock, estimate=count)
+    mending = Mending(Retrying(wire, clock, on_retry=on_retry), rules_for(profile))
+    return JsonActions(mending, lang) if profile.protocol is Protocol.JSON else mending
 
 
 def begin_wakeup(
@@ -217,6 +257,7 @@ async def run_wakeup(
         clock=wake.clock,
         prompt=shop.prompt,
         edited=shop.edited,
+        entered=shop.entered,
         absent=shop.absent,
         count_message=shop.count_message,
         workspace=Path(shop.goal.workspace),

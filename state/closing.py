@@ -17,6 +17,7 @@ from goalmode.domain.signals import StopReason
 from goalmode.state import mapping
 from goalmode.state import tables as t
 from goalmode.state.checks import CheckResult, mark_verified
+from goalmode.state.movements import movement_of
 from goalmode.state.store import Store
 from goalmode.state.wakeups import Claimed, OpenWakeup, charge, guard
 
@@ -74,7 +75,7 @@ def recover(
         claimed = Claimed(goal.id, dead.id, dead.seq, dead.fence)
         if row.reserved_input or row.reserved_output:
             lost = Usage(input=row.reserved_input, output=row.reserved_output, estimated=True)
-            _lost_turn(connection, dead, lost, now)
+            _lost_turn(connection, goal.id, dead, lost, now)
             charge(connection, claimed, lost, turns=0, active_ms=0, now=now)
         settle_goal(
             connection, goal.id, _honoured(connection, goal.id, after), now, fence=t.goals.c.fence + 1
@@ -211,7 +212,9 @@ def _stopped(control: Control, exit: Exit, after: Aftermath) -> tuple[Exit, Afte
     return stopped, Aftermath(status, stopped.detail, None, "", after.streak, after.failures)
 
 
-def _lost_turn(connection: sa.Connection, dead: OpenWakeup, usage: Usage, now: datetime) -> None:
+def _lost_turn(
+    connection: sa.Connection, goal: int, dead: OpenWakeup, usage: Usage, now: datetime
+) -> None:
     last = connection.execute(
         sa.select(sa.func.max(t.turns.c.seq)).where(t.turns.c.wakeup == dead.id)
     ).scalar()
@@ -221,6 +224,7 @@ def _lost_turn(connection: sa.Connection, dead: OpenWakeup, usage: Usage, now: d
             seq=int(last or 0) + 1,
             purpose=t.Purpose.WORK,
             state=t.TurnState.LOST,
+            movement=movement_of(goal),
             stop_reason=StopReason.MISSING,
             stop_detail="the process ended while the model was being asked",
             provider="",

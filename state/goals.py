@@ -29,10 +29,12 @@ class Unreadable:
     problem: str
 
 
-def create(store: Store, spec: GoalSpec, *, now: datetime, movement: str = "pursue") -> Goal:
+def create(store: Store, spec: GoalSpec, *, now: datetime) -> Goal:
     """Store a new goal, due now, and return it. `spec` has been checked (`goalmode.orchestrator.goals`)."""
     uid = "".join(secrets.choice(_UID_ALPHABET) for _ in range(12))
     objective = store.clean(spec.objective)
+    settings = mapping.settings_to_json(spec.settings)
+    settings["workflow"] = store.clean_json(settings["workflow"])
     with store.writing() as connection:
         goal = connection.execute(
             sa.insert(t.goals)
@@ -44,7 +46,7 @@ def create(store: Store, spec: GoalSpec, *, now: datetime, movement: str = "purs
                 limits_rev=1,
                 wrapped_limits_rev=0,
                 limits=mapping.limits_to_json(spec.limits),
-                settings=mapping.settings_to_json(spec.settings),
+                settings=settings,
                 status=GoalStatus.ACTIVE,
                 status_detail="",
                 control=Control.NONE,
@@ -52,7 +54,7 @@ def create(store: Store, spec: GoalSpec, *, now: datetime, movement: str = "purs
                 next_wakeup_at=now,
                 wake_reason="created",
                 host_label=store.owner.host_label,
-                movement=movement,
+                movement=spec.settings.workflow.start,
                 spent_turns=0,
                 spent_wakeups=0,
                 spent_input=0,

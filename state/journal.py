@@ -12,15 +12,19 @@ from typing import Any
 import sqlalchemy as sa
 
 from goalmode.domain.calls import CallOutcome, CallRecord, Effect
-from goalmode.domain.messages import Assistant, Message, Reply, System, ToolCall, ToolResult, Usage, User
+from goalmode.domain.messages import Assistant, Fix, Message, Reply, System, ToolCall, ToolResult, Usage, User
 from goalmode.domain.signals import StopReason
 from goalmode.domain.work import WorkItem, WorkState
 from goalmode.state import bodies, mapping
 from goalmode.state import tables as t
 from goalmode.state.checks import CheckResult, record_checks
+from goalmode.state.movements import Moved, movement_of, store_move
 from goalmode.state.store import Store
 from goalmode.state.tables import Purpose, TurnState
 from goalmode.state.wakeups import Claimed, charge, guard, latch_wrap_up
+
+MAX_REPAIRS = 50
+"""Stored of one turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class TurnOutcome:
         work: the work state after it, None if it is as it was.
         before: the work state that is stored, to tell what changed.
         checks: results of a claim that was judged.
+        moved: the movement that the goal goes on in, None if it stays where it is.
         reserve: what the next call may cost.
         counters: named columns of the wakeup: recoveries, rejections, progress.
         durable: False for an outcome without effects, which the next durable commit syncs.
@@ -60,6 +65,7 @@ class TurnOutcome:
     work: WorkState | None = None
     before: WorkState = WorkState()
     checks: Sequence[CheckResult] = ()
+    moved: Moved | None = None
     reserve: Usage = Usage()
     counters: Mapping[str, int] = field(default_factory=dict)
     durable: bool = True
@@ -92,6 +98,7 @@ def intent(
                 seq=seq,
                 purpose=purpose,
                 state=TurnState.OPEN,
+                movement=movement_of(claimed.goal),
                 reply=bodies.put_json(connection, store.clean_json(reply_to_json(reply))),
                 started_at=started_at,
                 **_ending(store, reply),
@@ -142,6 +149,7 @@ def failed_call(
                 seq=seq,
                 purpose=purpose,
                 state=TurnState.FAILED,
+                movement=movement_of(claimed.goal),
                 started_at=started_at,
                 ended_at=now,
                 **_ending(store, reply),
@@ -154,7 +162,7 @@ def result(store: Store, claimed: Claimed, turn: OpenTurn, record: CallRecord) -
     """Store one finished call of a batch, so that a crash does not call it interrupted."""
     with store.writing(durable=False) as connection:
         guard(store, connection, claimed)
-        _store_record(store, connection, turn, record)
+        _store_record(store, connection, claimed, turn, record)
 
 
 def outcome(
@@ -183,7 +191,7 @@ def outcome(
             **increments,
         )
         for record in done.records:
-            _store_record(store, connection, turn, record)
+            _store_record(store, connection, claimed, turn, record)
         connection.execute(
             sa.update(t.turns)
             .where(t.turns.c.id == turn.id)
@@ -198,6 +206,8 @@ def outcome(
         if done.work is not None and done.work != done.before:
             _store_work(store, connection, claimed, done.before, done.work, now)
         record_checks(store, connection, claimed, revision, done.checks, now)
+        if done.moved is not None:
+            store_move(store, connection, claimed, done.moved, now)
         charge(connection, claimed, Usage(), turns=0, active_ms=active_ms, now=now)
 
 
@@ -218,15 +228,21 @@ def event(
     store: Store, goal: int, kind: str, data: Mapping[str, Any], *, now: datetime, wakeup: int | None = None
 ) -> None:
     with store.writing(durable=False) as connection:
-        connection.execute(
-            sa.insert(t.events).values(
-                goal=goal,
-                wakeup=wakeup,
-                kind=kind,
-                data=store.clean_json(data),
-                at=now,
-            )
-        )
+        _event(store, connection, goal, kind, data, now=now, wakeup=wakeup)
+
+
+def _event(
+    store: Store,
+    connection: sa.Connection,
+    goal: int,
+    kind: str,
+    data: Mapping[str, Any],
+    *,
+    now: datetime,
+    wakeup: int | None,
+) -> None:
+    row = {"goal": goal, "wakeup": wakeup, "kind": kind, "data": store.clean_json(data), "at": now}
+    connection.execute(sa.insert(t.events).values(**row))
 
 
 def reply_to_json(reply: Reply | Assistant) -> dict[str, Any]:
@@ -277,10 +293,23 @@ def _ending(store: Store, reply: Reply) -> dict[str, Any]:
         "cache_write": reply.usage.cache_write,
         "output": reply.usage.output,
         "estimated": reply.usage.estimated,
+        "repairs": store.clean_json(_repairs(reply.fixes)),
     }
 
 
-def _store_record(store: Store, connection: sa.Connection, turn: OpenTurn, record: CallRecord) -> None:
+def _repairs(fixes: Sequence[Fix]) -> list[dict[str, Any]] | None:
+    """What was repaired in the conversation before this reply, None where it was right."""
+    rows: list[dict[str, Any]] = [
+        {"kind": fix.kind.value, "message": fix.message, "why": fix.why} for fix in fixes[:MAX_REPAIRS]
+    ]
+    if len(fixes) > MAX_REPAIRS:
+        rows[-1]["why"] += f" (and {len(fixes) - MAX_REPAIRS} repairs more)"
+    return rows or None
+
+
+def _store_record(
+    store: Store, connection: sa.Connection, claimed: Claimed, turn: OpenTurn, record: CallRecord
+) -> None:
     body = store.clean(record.body or record.shown)
     connection.execute(
         sa.update(t.tool_calls)
@@ -301,6 +330,10 @@ def _store_record(store: Store, connection: sa.Connection, turn: OpenTurn, recor
             result=bodies.put(connection, body) if record.outcome is not CallOutcome.SKIPPED else None,
         )
     )
+    if record.cache is not None:
+        kind, now = record.cache.kind, store.clock.now()
+        data = {"turn": turn.seq, "call_id": record.call_id, "same_as": record.cache.turn}
+        _event(store, connection, claimed.goal, kind, data, now=now, wakeup=claimed.seq)
 
 
 def _store_work(

@@ -22,6 +22,7 @@ from goalmode.domain.goal import (
     RequirementStatus,
 )
 from goalmode.domain.work import Checkpoint, ItemKind, ItemStatus, Provenance, WorkItem
+from goalmode.domain.workflow import EndTurn, Movement, Workflow, faults
 from goalmode.errors import StoreUnreadable
 
 VERSION = 1
@@ -38,7 +39,9 @@ _SETTINGS: Mapping[str, Callable[[object], bool]] = {
     "policy": lambda v: isinstance(v, str),
     "tools": lambda v: v is None or (isinstance(v, list) and all(isinstance(name, str) for name in v)),
     "context_tokens": lambda v: v is None or _is_count(v),
+    "work_window": lambda v: v is None or _is_count(v),
     "until_budget": lambda v: isinstance(v, bool),
+    "workflow": lambda v: isinstance(v, Mapping),
 }
 """What each field of the stored settings may be."""
 
@@ -76,7 +79,40 @@ def settings_from_json(uid: str, value: object) -> GoalSettings:
         given["policy"] = word(uid, "settings.policy", ContextPolicy, given["policy"])
     if given.get("tools") is not None:
         given["tools"] = tuple(given["tools"])
+    if "workflow" in given:
+        given["workflow"] = _workflow(uid, given["workflow"])
     return GoalSettings(**given)
+
+
+def _workflow(uid: str, value: Mapping[str, Any]) -> Workflow:
+    try:
+        movements = tuple(map(_movement, value["movements"]))
+        made = Workflow(_text(value["name"]), _text(value["start"]), movements)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreUnreadable(f"goal {uid}: settings.workflow is not one: {error!r}") from None
+    fault = next(faults(made), None)
+    if fault is not None:
+        raise StoreUnreadable(f"goal {uid}: settings.workflow: {fault.field} is {fault.value!r}")
+    return made
+
+
+def _movement(value: Mapping[str, Any]) -> Movement:
+    """Raises KeyError, TypeError or ValueError where a field is missing or of another type."""
+    tools = value["tools"]
+    return Movement(
+        name=_text(value["name"]),
+        instruction=_text(value["instruction"]),
+        instruction_template=_text(value["instruction_template"]),
+        tools=None if tools is None else tuple(map(_text, tools)),
+        default_next=_text(value["default_next"]),
+        end_turn=EndTurn(value["end_turn"]),
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
 def goal_from_rows(
@@ -86,6 +122,11 @@ def goal_from_rows(
     inbox_head: int,
 ) -> Goal:
     uid = str(row.uid)
+    settings = settings_from_json(uid, row.settings)
+    if row.movement not in settings.workflow.names:
+        raise StoreUnreadable(
+            f"goal {uid}: movement is {row.movement!r}, one of {', '.join(settings.workflow.names)} was expected"
+        )
     return Goal(
         id=row.id,
         uid=uid,
@@ -114,7 +155,7 @@ def goal_from_rows(
             output_tokens=_count(uid, "spent_output", row.spent_output),
             active_seconds=_count(uid, "spent_active_ms", row.spent_active_ms) / 1000,
         ),
-        settings=settings_from_json(uid, row.settings),
+        settings=settings,
         status=word(uid, "status", GoalStatus, row.status),
         status_detail=row.status_detail,
         control=word(uid, "control", Control, row.control),

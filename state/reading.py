@@ -74,8 +74,10 @@ class TurnSeen:
     state: str
     stop_reason: str
     stop_raw: str | None
+    stop_native: str | None
     stop_detail: str
     model: str
+    movement: str
     started_at: datetime
     ended_at: datetime | None
     input: int
@@ -83,6 +85,7 @@ class TurnSeen:
     cache_write: int
     output: int
     estimated: bool
+    repairs: Sequence[Mapping[str, Any]]
     reply: int | None
     calls: tuple[CallSeen, ...]
 
@@ -203,15 +206,28 @@ def reply_of(text: str) -> tuple[str, Mapping[str, str]]:
     return value.get("text", ""), {call["id"]: call["arguments"] for call in value.get("calls", ())}
 
 
-def context(connection: sa.Connection, wakeup: int) -> ContextSeen | None:
-    """The context that the wakeup with this id began with; None if it ended before it had one."""
-    row = connection.execute(
-        sa.select(t.contexts).where(t.contexts.c.wakeup == wakeup, t.contexts.c.n == 0)
-    ).first()
-    if row is None:
-        return None
-    text = bodies.get_one(connection, row.body)
-    return ContextSeen(text, row.sha256, row.tokens, row.encoding, row.completion_phrases, row.sections)
+def contexts(connection: sa.Connection, wakeup: int, *, later: bool = False) -> list[ContextSeen]:
+    """The context that the wakeup with this id began with; empty if it ended before it had one.
+
+    Args:
+        later: also those that took the place of its conversation.
+    """
+    chosen = [t.contexts.c.wakeup == wakeup]
+    if not later:
+        chosen.append(t.contexts.c.n == 0)
+    rows = connection.execute(sa.select(t.contexts).where(*chosen).order_by(t.contexts.c.n)).all()
+    texts = bodies.get(connection, [row.body for row in rows])
+    return [
+        ContextSeen(
+            texts.get(row.body or 0, ""),
+            row.sha256,
+            row.tokens,
+            row.encoding,
+            row.completion_phrases,
+            row.sections,
+        )
+        for row in rows
+    ]
 
 
 def checks(connection: sa.Connection, goal: int, *, newest: int = 50) -> list[CheckSeen]:
@@ -291,8 +307,10 @@ def _turn(row: sa.Row[Any], calls: Sequence[CallSeen]) -> TurnSeen:
         state=row.state,
         stop_reason=row.stop_reason,
         stop_raw=row.stop_raw,
+        stop_native=row.stop_native,
         stop_detail=row.stop_detail,
         model=row.model,
+        movement=row.movement,
         started_at=row.started_at,
         ended_at=row.ended_at,
         input=row.input,
@@ -300,6 +318,7 @@ def _turn(row: sa.Row[Any], calls: Sequence[CallSeen]) -> TurnSeen:
         cache_write=row.cache_write,
         output=row.output,
         estimated=row.estimated,
+        repairs=row.repairs or (),
         reply=row.reply,
         calls=tuple(calls),
     )

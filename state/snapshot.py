@@ -30,20 +30,28 @@ MAX_WAKEUPS = 20
 MAX_INBOX = 50
 
 
-def snapshot(store: Store, goal: int, *, now: datetime) -> Snapshot:
-    """The goal's state at one moment. Deliverables are not looked at: that is the orchestrator's, outside the store."""
+def snapshot(store: Store, goal: int, *, now: datetime, running: int | None = None) -> Snapshot:
+    """The goal's state at one moment. Deliverables are not looked at: that is the orchestrator's, outside the store.
+
+    Args:
+        running: the number of the wakeup that is to be rendered again; None for the one that comes next.
+    """
     with store.reading() as connection:
-        return read(connection, goal, now=now)
+        return read(connection, goal, now=now, running=running)
 
 
-def read(connection: sa.Connection, goal_id: int, *, now: datetime) -> Snapshot:
+def read(connection: sa.Connection, goal_id: int, *, now: datetime, running: int | None = None) -> Snapshot:
     goal = goals.read(connection, goal_id)
+    before = [t.wakeups.c.goal == goal.id]
+    if running is not None:
+        before.append(t.wakeups.c.seq < running)
     last = connection.execute(
-        sa.select(t.wakeups).where(t.wakeups.c.goal == goal.id).order_by(t.wakeups.c.seq.desc()).limit(1)
+        sa.select(t.wakeups).where(*before).order_by(t.wakeups.c.seq.desc()).limit(1)
     ).first()
+    following = 1 if last is None else last.seq + 1
     return Snapshot(
         goal=goal,
-        wakeup=1 if last is None else last.seq + 1,
+        wakeup=following if running is None else running,
         now=now,
         work=work_state(connection, goal),
         actions=_actions(connection, goal),
@@ -146,14 +154,11 @@ def _ending(row: sa.Row[Any]) -> LastEnding:
 
 
 def _earlier(connection: sa.Connection, last: sa.Row[Any] | None) -> tuple[Message, ...]:
-    """The messages of the last wakeup's context, which hold those of all before it, and its own turns."""
+    """The messages of the last wakeup's first context, which hold those of all before it, and its own turns."""
     if last is None:
         return ()
     context = connection.execute(
-        sa.select(t.contexts.c.messages)
-        .where(t.contexts.c.wakeup == last.id)
-        .order_by(t.contexts.c.n.desc())
-        .limit(1)
+        sa.select(t.contexts.c.messages).where(t.contexts.c.wakeup == last.id, t.contexts.c.n == 0)
     ).scalar()
     rows = connection.execute(
         sa.select(t.turns.c.reply, t.turns.c.results)

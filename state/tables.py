@@ -72,6 +72,7 @@ class UTCDateTime(sa.types.TypeDecorator[datetime]):
 
 
 JSON = sa.JSON().with_variant(JSONB(), "postgresql")
+JSON_OR_NULL = sa.JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 
 
 def _int(default: int | None = 0, **options: Any) -> Any:
@@ -339,6 +340,7 @@ class TurnRow(SQLModel, table=True):
     provider: str = _text()
     model: str = _text()
     request_id: str | None = _text(None)
+    movement: str = _text()
     started_at: datetime | None = _time(nullable=False)
     ended_at: datetime | None = _time()
     input: int = _int()
@@ -346,6 +348,9 @@ class TurnRow(SQLModel, table=True):
     cache_write: int = _int()
     output: int = _int()
     estimated: bool = Field(sa_column=sa.Column(sa.Boolean(create_constraint=False), nullable=False))
+    repairs: list[dict[str, Any]] | None = Field(
+        default=None, sa_column=sa.Column(JSON_OR_NULL, nullable=True)
+    )
     reply: int | None = _body()
     results: int | None = _body()
 

@@ -47,7 +47,12 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class StoredContext:
-    """What the model is shown first: the whole text, its messages for a later replay, and its sections' sizes."""
+    """What the model is shown first, of a wakeup or after its conversation began anew.
+
+    Attributes:
+        text: the whole of it. sections: their names and sizes.
+        messages: for a later replay.
+    """
 
     text: str
     sha256: str
@@ -161,22 +166,50 @@ def claim(
             .returning(t.wakeups.c.id)
         ).scalar_one()
         if context is not None:
-            _store_context(store, connection, wakeup, context)
+            _store_context(store, connection, wakeup, 0, context)
         return Claimed(goal.id, int(wakeup), seq, int(fence))
 
 
-def _store_context(store: Store, connection: sa.Connection, wakeup: int, context: StoredContext) -> None:
+def begin_anew(
+    store: Store, claimed: Claimed, n: int, context: StoredContext, *, reserve: Usage, inbox_seen: int
+) -> None:
+    """Store the wakeup's context number `n`, which takes the place of its conversation so far.
+
+    Args:
+        reserve: what the next call may cost, now that its input is another.
+        inbox_seen: what users said up to here is in the context.
+
+    Raises:
+        Fenced: somebody else has the goal; nothing is stored.
+    """
+    with store.writing(durable=False) as connection:
+        guard(
+            store,
+            connection,
+            claimed,
+            reserved_input=reserve.input,
+            reserved_output=reserve.output,
+            inbox_seen=inbox_seen,
+        )
+        _store_context(store, connection, claimed.wakeup, n, context)
+
+
+def _store_context(
+    store: Store, connection: sa.Connection, wakeup: int, n: int, context: StoredContext
+) -> None:
+    """The messages are kept of the first one only: it and the turns are all that was ever said."""
+    messages = bodies.put_json(connection, store.clean_json(context.messages)) if n == 0 else None
     connection.execute(
         sa.insert(t.contexts).values(
             wakeup=wakeup,
-            n=0,
+            n=n,
             sha256=context.sha256,
             tokens=context.tokens,
             encoding=context.encoding,
             completion_phrases=context.completion_phrases,
             sections=[dict(s) for s in context.sections],
             body=bodies.put(connection, store.clean(context.text)),
-            messages=bodies.put_json(connection, store.clean_json(context.messages)),
+            messages=messages,
         )
     )
 

@@ -18,13 +18,14 @@ _STORE = _VALUES | {"state", "migrations"}
 _LEAVES = _STORE | {"context", "model", "tools"}
 _LOOP = _LEAVES | {"settle", "loop"}
 _OVER_GOALS = _LOOP | {"orchestrator"}
-_ENGINE = _OVER_GOALS | {"inspection", "scheduler", "reflect", "settings"}
+_ENGINE = _OVER_GOALS | {"inspection", "scheduler", "reflect", "settings", "workflows"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "domain": set(),
     "errors": {"domain"},
     "templates": set(),
     "settings": _VALUES | {"model"},
+    "workflows": _VALUES,
     "state": _STORE,
     "migrations": _STORE,
     "context": _VALUES | {"templates"},
@@ -45,7 +46,15 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """A room of its own always sees itself. A room that is missing here has no place yet: decide on one."""
 
-CONCRETE = ("model.http", "model.json_action", "model.retry", "model.scripted", "model.wire", "state.engine")
+CONCRETE = (
+    "model.http",
+    "model.json_action",
+    "model.mend",
+    "model.retry",
+    "model.scripted",
+    "model.wire",
+    "state.engine",
+)
 """Implementations of a seam. Everybody else sees the protocol (`model.port`) or the store's functions."""
 
 PICKERS = {"wiring", "testing", "cli.demo"}

@@ -10,6 +10,7 @@ from importlib import metadata, resources
 from pathlib import Path
 
 import goalmode
+from goalmode.workflows.load import SHIPPED
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -77,11 +78,17 @@ def test_data_files_are_found_where_the_code_looks() -> None:
     assert resources.files("goalmode.context").joinpath("o200k_base.tiktoken.gz").is_file()
     for lang in ("en", "zh"):
         assert resources.files("goalmode.templates").joinpath(lang, "system.j2").is_file()
+        assert resources.files("goalmode.templates").joinpath(lang, "movements", "pursue.j2").is_file()
+    for name in SHIPPED:
+        assert resources.files("goalmode.workflows").joinpath(f"{name}.toml").is_file()
 
 
 def test_both_languages_have_the_same_templates() -> None:
     """A prompt that exists in one language only would fail for the users of the other."""
-    names = {lang: {file.name for file in (ROOT / "templates" / lang).iterdir()} for lang in ("en", "zh")}
+    names = {
+        lang: {str(file.relative_to(ROOT / "templates" / lang)) for file in (ROOT / "templates" / lang).rglob("*")}
+        for lang in ("en", "zh")
+    }
 
     assert names["en"] == names["zh"]
 

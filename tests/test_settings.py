@@ -164,7 +164,7 @@ WRONG = {
     ),
     "default": (
         '[models.a]\n[defaults]\nmodel = "b"\n',
-        "defaults.model: 'b' is not valid: openai:NAME or one of [models]: a",
+        "defaults.model: 'b' is not valid: openai:NAME, anthropic:NAME or one of [models]: a",
     ),
     "default type": ("[defaults]\nmodel = 3\n", "defaults.model: '3' is not valid"),
     "profile like a scheme": ('[models."openai:x"]\n', "models: 'openai:x' is not valid"),
@@ -226,6 +226,29 @@ def test_a_model_of_openais_needs_no_profile() -> None:
     assert (profile.encoding, profile.token_factor) == ("o200k_base", 1.0)
 
 
+def test_a_model_of_anthropics_needs_no_profile() -> None:
+    """`anthropic:NAME` is enough: Anthropic's wire format, server and key; its vocabulary is not known."""
+    profile = resolve_profile(Settings(), "anthropic:claude-x")
+
+    assert (profile.wire, profile.name) == ("anthropic", "claude-x")
+    assert (profile.base_url, profile.api_key_env) == ("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY")
+    assert (profile.encoding, profile.token_factor) == ("", 1.2)
+    with pytest.raises(BadInput, match=r"api\.anthropic\.com") as caught:
+        api_key(profile, {"OPENAI_API_KEY": "sk-1"})
+    assert "ANTHROPIC_API_KEY" in str(caught.value)
+
+
+def test_a_profile_names_its_wire_format(write: Write) -> None:
+    """A profile's server and key follow from its wire format unless they are given."""
+    models = load_settings(
+        write('[models.a]\nwire = "anthropic"\n[models.b]\nwire = "anthropic"\nbase_url = "http://x/v1"\n'),
+        {},
+    ).models
+
+    assert models["a"].base_url == "https://api.anthropic.com/v1"
+    assert (models["b"].wire, models["b"].base_url) == ("anthropic", "http://x/v1")
+
+
 @pytest.mark.parametrize(
     ("name", "encoding", "factor"),
     [
@@ -276,16 +299,15 @@ def test_openais_key_is_not_offered_to_this_machine() -> None:
     assert (api_key(implicit, environ), api_key(named, environ)) == (None, "k")
 
 
-@pytest.mark.parametrize("spec", ["", "gpt-5", "openai:", "openai: ", "anthropic:x", "LOCAL"])
+@pytest.mark.parametrize("spec", ["", "gpt-5", "openai:", "anthropic: ", "gemini:x", "LOCAL"])
 def test_an_unknown_model_is_told_with_the_known_ones(write: Write, spec: str) -> None:
     """What was given, and what there is."""
     settings = replace(load_settings(write(WHOLE), {}), model="")
     with pytest.raises(BadInput) as caught:
         resolve_profile(settings, spec)
 
-    assert f"model: {spec!r} is not valid: openai:NAME or a profile of goalmode.toml: big, local" == str(
-        caught.value
-    )
+    names = "openai:NAME, anthropic:NAME or a profile of goalmode.toml: big, local"
+    assert str(caught.value) == f"model: {spec!r} is not valid: {names}"
 
 
 @pytest.mark.parametrize(

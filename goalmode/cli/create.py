@@ -33,9 +33,10 @@ from goalmode.orchestrator.goals import (
     parse_deadline,
     parse_seconds,
 )
-from goalmode.settings import load_settings, resolve_profile
+from goalmode.settings import Settings, load_settings, resolve_profile
 from goalmode.state.store import Store
 from goalmode.tools.builtin import builtin_tools
+from goalmode.workflows.load import SHIPPED, load_workflow
 
 _contract = together(
     click.option("--deliverable", "deliverables", metavar="PATH", multiple=True, type=UTF8,
@@ -64,6 +65,13 @@ _contract = together(
 @click.option("--deadline", metavar="ISO", help="A time after which no call is made.")
 @click.option("--until-budget", is_flag=True, help="Go on improving until a limit is reached.")
 @click.option(
+    "--workflow",
+    metavar="NAME|FILE",
+    default="pursue",
+    type=UTF8,
+    help="pursue, polish (create, then verify and improve in turn), or a TOML file. [default: pursue]",
+)
+@click.option(
     "--early-turns",
     metavar="N",
     default="3",
@@ -80,6 +88,11 @@ _contract = together(
     help="replay is for comparison only. [default: rebuild]",
 )
 @click.option("--context-tokens", metavar="N", help="Bound on a wakeup's first request.")
+@click.option(
+    "--work-window",
+    metavar="N",
+    help="Tokens a conversation grows to before it begins anew. [default: 70 % of the model's window, at most 64000]",
+)
 @click.option(
     "--tools", metavar="A,B", type=UTF8, help="The only tools allowed beside those that save state."
 )
@@ -103,6 +116,8 @@ def new(objective: str, workspace: str, common: Common, **given: Any) -> int:
     profile = resolve_profile(
         configured, spec.settings.model, spec.settings.base_url, spec.settings.api_key_env
     )
+    if spec.settings.workflow.name not in SHIPPED:
+        _check_templates(spec.settings, configured)
     checked(spec, now)  # Before a store is made: what is refused leaves nothing behind.
     with writing(common) as store:
         goal = create_goal(store, spec)
@@ -181,7 +196,10 @@ def _settings(given: dict[str, Any]) -> GoalSettings:
     policies = [policy.value for policy in ContextPolicy]
     if given["context_policy"] not in policies:
         raise BadInput("context-policy", given["context_policy"], " or ".join(policies))
-    bound = given["context_tokens"]
+    bounds = {
+        name: None if given[name] is None else parse_count(given[name], name.replace("_", "-"))
+        for name in ("context_tokens", "work_window")
+    }
     return GoalSettings(
         model=given["model"] or "",
         base_url=given["base_url"] or "",
@@ -192,9 +210,18 @@ def _settings(given: dict[str, Any]) -> GoalSettings:
         lang=given["lang"],
         policy=ContextPolicy(given["context_policy"]),
         tools=_tools(given["tools"], given["no_shell"]),
-        context_tokens=None if bound is None else parse_count(bound, "context-tokens"),
+        **bounds,
         until_budget=given["until_budget"],
+        workflow=load_workflow(given["workflow"], [tool.name for tool in builtin_tools()]),
     )
+
+
+def _check_templates(settings: GoalSettings, configured: Settings) -> None:
+    """Raises TemplateError: a movement's template is not there, or broken."""
+    from goalmode.context.movement import check_templates
+    from goalmode.wiring import user_prompts
+
+    check_templates(settings.workflow, user_prompts(configured), settings.lang)
 
 
 def _tools(listed: str | None, no_shell: bool) -> tuple[str, ...] | None:

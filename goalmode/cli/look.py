@@ -82,15 +82,21 @@ def turns(goal_id: str, wakeup: int | None, full: bool, common: Common) -> int:
 @click.option("--next", "next_", is_flag=True, help="What the next wakeup would see, as things stand.")
 @common
 def context(goal_id: str, wakeup: int | None, next_: bool, common: Common) -> int:
-    """Print exactly what the model saw at the start of a wakeup."""
+    """Print exactly what the model saw at the start of a wakeup.
+
+    With --json also what it saw each time that the conversation had filled its work window and began anew.
+    """
     if next_ and wakeup is not None:
         raise click.UsageError("--wakeup and --next exclude each other.")
     with reading(common, goal_id) as (store, goal):
-        number, found = _next(store, goal, common) if next_ else contexts.stored_context(store, goal, wakeup)
+        if next_:
+            number, found = _next(store, goal, common)
+        else:
+            number, found = contexts.stored_contexts(store, goal, wakeup, later=common.json)
     if common.json:
         say_json(contexts.described(number, found))
     else:
-        exactly(found.text)
+        exactly(found[0].text)
     return 0
 
 
@@ -111,10 +117,10 @@ def why(goal_id: str, wakeup: int | None, common: Common) -> int:
     return 0
 
 
-def _next(store: Store, goal: Goal, common: Common) -> tuple[int, ContextSeen]:
+def _next(store: Store, goal: Goal, common: Common) -> tuple[int, list[ContextSeen]]:
     """What the next wakeup would see. Its model must be known, its key need not."""
     settings = load_settings(common.config, os.environ)
     shop = workshop(goal, goal_profile(goal, settings), prompts=user_prompts(settings))
     seen = snapshot.snapshot(store, goal.id, now=store.clock.now())
     seen = replace(seen, observed=shop.observe(goal))
-    return seen.wakeup, contexts.as_seen(shop.render(seen).stored())
+    return seen.wakeup, [contexts.as_seen(shop.render(seen).stored())]

@@ -45,6 +45,7 @@ def goal(found: Row) -> None:
     rows += [
         ("workspace", found["workspace"]),
         ("model", settings["model"] or "the configured default"),
+        ("movement", f"{found['movement']}, of the workflow {settings['workflow']['name']}"),
         ("policy", f"{found['policy']}, {settings['max_turns']} turns a wakeup"),
         ("spent", _spent(found["spent"])),
         ("limits", _limits(found["limits"])),
@@ -113,7 +114,10 @@ def turns(found: Sequence[Row]) -> None:
         tokens = f"{turn['usage']['tokens']:,} tokens" + (
             " (estimated)" if turn["usage"]["estimated"] else ""
         )
-        say(f"{turn['wakeup']}.{turn['seq']}  {turn['purpose']}  {turn['stop_reason']}{state}  {tokens}")
+        ending = f"{turn['stop_reason']}{_raw(turn)}{state}"
+        say(f"{turn['wakeup']}.{turn['seq']}  {turn['purpose']}  {ending}  {tokens}")
+        for fix in turn["repairs"]:
+            say(f"    repaired: {one_line(fix['kind'])} message {fix['message']}: {one_line(fix['why'])}")
         if turn.get("text"):
             _quoted(turn["text"])
         for call in turn["calls"]:
@@ -125,6 +129,12 @@ def turns(found: Sequence[Row]) -> None:
                 if call.get(name):
                     say(f"      {name}:")
                     _quoted(call[name])
+
+
+def _raw(turn: Row) -> str:
+    """The provider's own word for the ending, and that of the server behind it."""
+    words = [one_line(word, 40) for word in (turn["stop_raw"], turn["stop_native"]) if word]
+    return f" ({', '.join(words)})" if words else ""
 
 
 def _quoted(text: str) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from goalmode.context import replay, sections
+from goalmode.context.cut import to_tokens
 from goalmode.context.fit import Kept, Section, fit
+from goalmode.context.movement import instruction
+from goalmode.context.overflow import sawtooth
+from goalmode.context.overflow.sawtooth import WINDOW_RESERVE, Outgrown
 from goalmode.context.phrases import completion_phrases
 from goalmode.context.render import Prompts, package_prompts
 from goalmode.context.tokens import Remembered, TokenCounter, message_tokens, request_tokens
@@ -15,11 +20,7 @@ from goalmode.domain.goal import ContextPolicy, Goal
 from goalmode.domain.messages import Assistant, Message, System, ToolResult, ToolSpec, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.snapshot import Snapshot
-from goalmode.domain.text import head_tail
 from goalmode.errors import ContextDoesNotFit
-
-WINDOW_RESERVE = 1_024
-"""Tokens of the model's window that a first request leaves free for a reply, however large its own budget is."""
 
 OBJECTIVE_TOKENS = 12_000
 """Longest objective shown whole; also, no objective takes more than half of the room for sections.
@@ -85,19 +86,23 @@ def rebuild(
     counter: TokenCounter,
     prompts: Prompts | None = None,
     turns_left: int | None = None,
+    outgrown: Outgrown | None = None,
 ) -> Rendered:
     """The context of the wakeup `snapshot.wakeup`, by the goal's policy.
 
     Args:
         turns_left: of the wakeup about to begin; None for its full quota, or what the goal's turn limit leaves of it.
+        outgrown: the conversation of a running wakeup that begins anew: its last turns follow the context.
 
     Raises:
         ContextDoesNotFit: what must be there is larger than the budget.
         TemplateError: a template is broken.
     """
-    frame = _Frame(snapshot.goal, profile, tuple(tools), Remembered(counter), prompts or package_prompts())
+    frame = _Frame(
+        snapshot.goal, profile, tuple(tools), Remembered(counter), prompts or package_prompts(), outgrown
+    )
     left = _quota(snapshot.goal) if turns_left is None else turns_left
-    if snapshot.goal.settings.policy is ContextPolicy.REPLAY:
+    if snapshot.goal.settings.policy is ContextPolicy.REPLAY and outgrown is None:
         return _replayed(snapshot, frame, left)
     return _rebuilt(snapshot, frame, left)
 
@@ -123,10 +128,17 @@ class _Frame:
     tools: tuple[ToolSpec, ...]
     counter: Remembered
     prompts: Prompts
+    outgrown: Outgrown | None = None
 
     def budget(self) -> int:
         own = self.goal.settings.context_tokens
         wanted = self.profile.context_tokens if own is None else own
+        if self.outgrown is None:
+            window = sawtooth.work_window(self.goal.settings, self.profile)
+        else:
+            window = self.outgrown.limit
+        if window is not None:
+            wanted = min(wanted, sawtooth.context_share(window))
         return min(wanted, self.profile.window - WINDOW_RESERVE)
 
     def system(self) -> System:
@@ -138,7 +150,13 @@ class _Frame:
 
     def user(self, shown: Sequence[RenderedSection]) -> User:
         texts = [section.text for section in shown]
-        return User(self.prompts.frame("goal", self.goal.settings.lang, sections=texts))
+        text = self.prompts.frame("goal", self.goal.settings.lang, sections=texts)
+        if self.outgrown is None:
+            return User(text)
+        calls = any(sawtooth.complete_turns(self.outgrown.messages))
+        remark = self.prompts.frame("rerendered", self.goal.settings.lang, calls=calls)
+        # Behind the state: what changes least comes first, so that a provider's cache holds across the teeth.
+        return User(f"{text}\n\n{remark}")
 
     def section(self, kept: Kept) -> RenderedSection:
         section = kept.section
@@ -158,11 +176,7 @@ class _Frame:
         cap = min(OBJECTIVE_TOKENS, room // 2)
 
         def cut(objective: str) -> str:
-            shown, limit = objective, len(objective)
-            while (tokens := self.counter.count(shown)) > cap and limit > 0:
-                limit = min(limit * cap // tokens, limit - 1) * 9 // 10
-                shown = head_tail(objective, limit)
-            return shown
+            return to_tokens(objective, cap, self.counter.count)
 
         return cut
 
@@ -179,7 +193,16 @@ def _rebuilt(snapshot: Snapshot, frame: _Frame, turns_left: int) -> Rendered:
     made, base = _sections(snapshot, frame, turns_left, budget, (system,))
     shown, user, tokens = _fitted(frame, made, (system,), budget, base)
     phrases = sum(completion_phrases(s.text) for s in shown if s.name in sections.MODEL_WRITTEN)
-    return _rendered((system, user), shown, tokens, budget, phrases)
+    if frame.outgrown is None:
+        return _rendered((system, user), shown, tokens, budget, phrases)
+
+    limit, cost = frame.outgrown.limit, partial(message_tokens, frame.counter)
+    room = sawtooth.kept_share(limit, tokens)
+    turns = sawtooth.last_turns(frame.outgrown.messages, room, cost, frame.counter.count)
+    phrases += sum(
+        completion_phrases(c.arguments) for m in turns if isinstance(m, Assistant) for c in m.calls
+    )
+    return _rendered((system, user, *turns), shown, tokens + sum(map(cost, turns)), limit, phrases)
 
 
 def _replayed(snapshot: Snapshot, frame: _Frame, turns_left: int) -> Rendered:
@@ -190,10 +213,7 @@ def _replayed(snapshot: Snapshot, frame: _Frame, turns_left: int) -> Rendered:
     made = tuple(section for section in made if section.name in REPLAY_SECTIONS)
     shown, user, tokens = _fitted(frame, made, (system,), min(budget, frame.budget()), base)
     opening = User(frame.prompts.frame("earlier_cut", snapshot.goal.settings.lang))
-
-    def cost(message: Message) -> int:
-        return message_tokens(frame.counter, message)
-
+    cost = partial(message_tokens, frame.counter)
     earlier = replay.newest_turns(replay.replayable(snapshot.earlier), budget - tokens, cost, opening)
     messages = (system, *earlier, user)
     tokens = frame.request_tokens(messages)
@@ -210,7 +230,8 @@ def _sections(
     base = frame.request_tokens((*before, frame.user(())))
     words = frame.prompts.words(snapshot.goal.settings.lang)
     cut = frame.cut_objective(max(0, budget - base))
-    made = sections.build(snapshot, words, turns_left=turns_left, cut_objective=cut)
+    told = instruction(snapshot.goal, frame.prompts, pending=bool(snapshot.work.pending))
+    made = sections.build(snapshot, words, instruction=told, turns_left=turns_left, cut_objective=cut)
     return tuple(map(frame.framed, made)), base
 
 

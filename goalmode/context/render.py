@@ -31,6 +31,7 @@ PROMPTS: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "raise_bar": {},
         "wrap_up": {"kind": str, "limit": object, "used": object},
         "handoff": {"max_turns": int},
+        "checkpoint_request": {},
     }
 )
 """The prompts that a loop adds to a conversation, and their values: a type where one must be given, else a default.
@@ -44,6 +45,7 @@ PROMPTS: Mapping[str, Mapping[str, object]] = MappingProxyType(
 - raise_bar: a claim of a goal without an end of its own stood.
 - wrap_up: `kind`, `limit` and `used` of the `LimitHit` that allows no further call.
 - handoff: `max_turns` of the wakeup are used.
+- checkpoint_request: the conversation will soon be rendered anew.
 """
 
 

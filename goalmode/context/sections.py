@@ -79,11 +79,12 @@ CutObjective = Callable[[str], str]
 
 
 def build(
-    snapshot: Snapshot, words: Words, *, turns_left: int, cut_objective: CutObjective
+    snapshot: Snapshot, words: Words, *, instruction: str, turns_left: int, cut_objective: CutObjective
 ) -> tuple[Section, ...]:
     """The sections that have something to say, in the order in which they are rendered.
 
     Args:
+        instruction: of the movement that the goal is in.
         turns_left: of the wakeup that is about to begin.
         cut_objective: gives the clean objective, or head and tail of it where it is too long.
     """
@@ -103,7 +104,7 @@ def build(
         _section("recent_actions", _actions(snapshot.actions, words, saved), saved),
         _section("user_notes", _notes(snapshot, words)),
         _section("last_wakeup", (_ending(snapshot, words, saved),), saved),
-        _section("instruction", (_instruction(snapshot, words),)),
+        _section("instruction", (instruction,)),
         _section("time_and_budgets", ("\n".join(budget_lines(snapshot, words, turns_left)),)),
     )
     return tuple(section for section in made if section.items)
@@ -289,12 +290,3 @@ def _ending(snapshot: Snapshot, words: Words, saved: _Saved) -> str:
         interrupted=any(a.outcome is CallOutcome.INTERRUPTED for a in snapshot.actions),
     )
 
-
-def _instruction(snapshot: Snapshot, words: Words) -> str:
-    goal = snapshot.goal
-    return words(
-        "instruction",
-        until_budget=goal.settings.until_budget,
-        pending=bool(snapshot.work.pending),
-        bare=not goal.deliverables and not any(r.check for r in goal.requirements),
-    )

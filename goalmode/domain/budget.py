@@ -94,13 +94,16 @@ def next_call(
     input_tokens: int,
     cached_tokens: int,
     max_output: int,
+    afresh_tokens: int = 0,
     last_wakeup_turns_left: int | None = None,
 ) -> Verdict:
     """Whether the next call may be work, must be the wrap-up, or cannot be made at all.
 
     Args:
         input_tokens: the rendered input of the next call, counted or estimated.
-        cached_tokens: the cached input that this wakeup's last call reported; a wakeup's prefix only grows.
+        cached_tokens: the cached input that this wakeup's last call reported; a conversation only grows until it
+            begins anew.
+        afresh_tokens: the input of the call after it if the conversation begins anew before that one, else 0.
         max_output: the output allowance wanted; it shrinks to what is left, down to `MIN_OUTPUT`.
         created_at: start of the span that a deadline limits.
         last_wakeup_turns_left: turns left in this wakeup if the goal's wakeup limit allows no other, else None.
@@ -122,7 +125,7 @@ def next_call(
         if left < MIN_OUTPUT:
             return Verdict(Affordable.NOTHING, 0, LimitHit("tokens", limits.tokens, spent.tokens))
         # After work, a wrap-up must still be affordable: it reads what this call reads, plus this call's answer.
-        work_allowance = (left - charge - MIN_OUTPUT) // 2
+        work_allowance = (left - max(charge, afresh_tokens) - MIN_OUTPUT) // 2
         if work_allowance < MIN_OUTPUT:
             last = last or LimitHit("tokens", limits.tokens, spent.tokens)
         allowance = min(max_output, left if last else work_allowance)

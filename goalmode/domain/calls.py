@@ -32,6 +32,18 @@ class CallOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class CacheUse:
+    """What the wakeup's cache had for a call: the result that turn `turn` got, or nothing (None)."""
+
+    turn: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """The event's name."""
+        return "cache_miss" if self.turn is None else "cache_hit"
+
+
+@dataclass(frozen=True, slots=True)
 class CallRecord:
     """What became of one call of one reply.
 
@@ -44,7 +56,8 @@ class CallRecord:
         brief: the call's subject in at most 200 characters: a command line, a path.
         redactions: how many secrets were struck out.
         patch: a change of the work state that the call asks for.
-        exit: an ending of the wakeup that the call asks for (`wait`).
+        exit: an ending of the wakeup that the call asks for (`wait`, a tool that hands over to a person).
+        cache: of a call that the wakeup's cache was asked for, else None.
     """
 
     position: int
@@ -61,7 +74,13 @@ class CallRecord:
     redactions: int = 0
     patch: StatePatch | None = None
     exit: Exit | None = None
+    cache: CacheUse | None = None
 
     @property
     def substantive(self) -> bool:
         return self.outcome is CallOutcome.SUCCESS and self.effect in SUBSTANTIVE
+
+    @property
+    def cached(self) -> bool:
+        """Whether the call did not run: an equal one's result was served."""
+        return self.cache is not None and self.cache.turn is not None

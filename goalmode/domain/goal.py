@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from goalmode.domain.budget import Limits, Spent
 from goalmode.domain.exits import GoalStatus
+from goalmode.domain.workflow import PURSUE, Movement, Workflow
 
 MAX_OBJECTIVE = 200_000
 """The longest objective stored, in characters. A longer one is refused, never cut."""
@@ -74,7 +75,10 @@ class GoalSettings:
         lang: of the prompts: `en` or `zh`.
         tools: the names allowed; None for every built-in tool.
         context_tokens: bound on a wakeup's first request; None for the profile's.
+        work_window: tokens that a conversation may grow to before it begins anew; None for 70 % of the model's window,
+            at most 64,000. The policy `replay` has none.
         until_budget: only limits and users end the goal.
+        workflow: its movements, as they were when the goal was created.
     """
 
     model: str = ""
@@ -87,7 +91,9 @@ class GoalSettings:
     policy: ContextPolicy = ContextPolicy.REBUILD
     tools: tuple[str, ...] | None = None
     context_tokens: int | None = None
+    work_window: int | None = None
     until_budget: bool = False
+    workflow: Workflow = PURSUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,7 @@ class Goal:
         limits_revision: grows when a limit is changed. wrapped_limits_revision: the one whose wrap-up was made.
         fence: grows with every claim of a wakeup; a write with an old fence fails.
         inbox_head: id of the newest inbox row, 0 for none.
+        movement: the name of the workflow's movement that the goal is in.
         streak: bad endings in a row. failures: backend errors or interruptions in a row.
     """
 
@@ -140,3 +147,8 @@ class Goal:
     failures: int
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def current(self) -> Movement:
+        """The movement that the goal is in."""
+        return self.settings.workflow[self.movement]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from goalmode.domain.signals import StopReason
 
@@ -88,6 +89,34 @@ class Usage:
 NO_USAGE = Usage()
 
 
+class FixKind(StrEnum):
+    """What was done to a conversation before it was sent. The words are stored."""
+
+    CLOSED = "closed"
+    """A call had no result, and got one that says so."""
+    DROPPED = "dropped"
+    MOVED = "moved"
+    RENAMED = "renamed"
+    EMPTIED = "emptied"
+    """Arguments that were no JSON object went as an empty one."""
+    FILLED = "filled"
+    """A placeholder stands where a role must speak that did not."""
+    MERGED = "merged"
+    STRIPPED = "stripped"
+    """Reasoning, or a signature on it, was left out."""
+    RESENT = "resent"
+    """The provider refused the conversation, and got it again in its plainest form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One repair. `message` is a position in the conversation as it was before, from 0; `why` is one line."""
+
+    kind: FixKind
+    message: int
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One answer of a model, with every word the provider used for its ending kept.
@@ -98,6 +127,7 @@ class Reply:
         stop_native: the word of the server behind a gateway, where the gateway passes it on.
         stop_detail: a refusal's or filter's category and explanation.
         usage: of this call and of the attempts that began to stream and were cut before it.
+        fixes: what had to be repaired in the conversation that it answers.
     """
 
     stop: StopReason
@@ -112,6 +142,7 @@ class Reply:
     request_id: str | None = None
     http_status: int | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
+    fixes: tuple[Fix, ...] = ()
 
     def message(self) -> Assistant:
         return Assistant(self.text, self.calls, self.extra)

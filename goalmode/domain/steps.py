@@ -10,19 +10,33 @@ from goalmode.domain.messages import ToolCall
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Run these calls in order and give each its result."""
+    """Run these calls in order and give each its result. `surplus` is refused: a reply has one control call."""
 
     calls: tuple[ToolCall, ...]
+    surplus: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Run the ordinary calls, then judge the model's `complete` call."""
+    """Run the ordinary calls, then judge the model's `complete` call.
+
+    Attributes:
+        complete: None where the reply claims by ending its turn, in a movement that says so.
+        surplus: further control calls of the same reply: refused, each with a result.
+    """
 
     siblings: tuple[ToolCall, ...]
-    complete: ToolCall
+    complete: ToolCall | None
     surplus: tuple[ToolCall, ...] = ()
-    """Further control calls of the same reply: refused, each with a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """Run the ordinary calls, then go on in the movement that the model's `transition` call names."""
+
+    siblings: tuple[ToolCall, ...]
+    call: ToolCall
+    surplus: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +57,13 @@ class Resend:
 
 
 @dataclass(frozen=True, slots=True)
+class Rerender:
+    """The conversation has outgrown the model: render the context anew and go on. `refused` are calls not run."""
+
+    refused: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """End the wakeup. `refused` are calls of the reply that were not run."""
 
@@ -50,4 +71,4 @@ class Close:
     refused: tuple[ToolCall, ...] = ()
 
 
-NextStep = RunTools | Claim | Nudge | Resend | Close
+NextStep = RunTools | Claim | Transition | Nudge | Resend | Rerender | Close

@@ -45,7 +45,7 @@ def head_tail(text: str, limit: int) -> str:
     head = limit * 2 // 3
     tail = limit - head
     elided = len(text) - head - tail
-    return f"{text[:head]}\n[… {elided} characters left out of {len(text)} …]\n{text[-tail:]}"
+    return f"{text[:head]}\n[… {elided} characters left out of {len(text)} …]\n{text[len(text) - tail :]}"
 
 
 def same_name(a: str, b: str) -> bool:

@@ -1,7 +1,8 @@
-"""The context that a wakeup began with: exactly what the model saw."""
+"""The contexts of a wakeup, the one that it began with first: exactly what the model saw."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from goalmode.domain.goal import Goal
@@ -12,8 +13,13 @@ from goalmode.state.store import Store
 from goalmode.state.wakeups import StoredContext
 
 
-def stored_context(store: Store, goal: Goal, wakeup: int | None) -> tuple[int, ContextSeen]:
-    """A wakeup's number and its context; the last wakeup's if no number is given.
+def stored_contexts(
+    store: Store, goal: Goal, wakeup: int | None, *, later: bool = False
+) -> tuple[int, list[ContextSeen]]:
+    """A wakeup's number and the context that it began with; the last wakeup's if no number is given.
+
+    Args:
+        later: also those that took the place of its conversation when it had filled its work window.
 
     Raises:
         BadInput: there is no such wakeup, or it ended before it had a context.
@@ -21,11 +27,11 @@ def stored_context(store: Store, goal: Goal, wakeup: int | None) -> tuple[int, C
     with store.reading() as connection:
         seen = reading.wakeups(connection, goal.id)
         chosen = next((w for w in seen if w.seq == (wakeup or len(seen))), None)
-        found = None if chosen is None else reading.context(connection, chosen.id)
+        found = [] if chosen is None else reading.contexts(connection, chosen.id, later=later)
     if chosen is None:
         have = f"1 to {len(seen)}" if seen else "none yet; --next shows what the first would see"
         raise BadInput("wakeup", str(wakeup or ""), f"the number of a wakeup of goal {goal.uid}: {have}")
-    if found is None:
+    if not found:
         ended = chosen.exit_reason or "it did not get that far"
         raise BadInput("wakeup", str(chosen.seq), f"one that had a context; this one ended before: {ended}")
     return chosen.seq, found
@@ -43,10 +49,18 @@ def as_seen(rendered: StoredContext) -> ContextSeen:
     )
 
 
-def described(wakeup: int, context: ContextSeen) -> dict[str, Any]:
-    """A context with its sections' sizes."""
+def described(wakeup: int, contexts: Sequence[ContextSeen]) -> dict[str, Any]:
+    """The context that a wakeup began with, its sections' sizes, and the contexts that followed within the wakeup."""
+    first, *later = contexts
     return {
         "wakeup": wakeup,
+        **_described(first),
+        "later": [{"n": n, **_described(context)} for n, context in enumerate(later, 1)],
+    }
+
+
+def _described(context: ContextSeen) -> dict[str, Any]:
+    return {
         "sha256": context.sha256,
         "tokens": context.tokens,
         "encoding": context.encoding,

@@ -38,8 +38,10 @@ def _turn(
         "state": turn.state,
         "stop_reason": turn.stop_reason,
         "stop_raw": turn.stop_raw,
+        "stop_native": turn.stop_native,
         "stop_detail": turn.stop_detail,
         "model": turn.model,
+        "movement": turn.movement,
         "usage": {
             "tokens": turn.input - turn.cached + turn.output,
             "input_tokens": turn.input,
@@ -50,6 +52,7 @@ def _turn(
         },
         "started_at": iso(turn.started_at),
         "ended_at": iso(turn.ended_at),
+        "repairs": list(turn.repairs),
         "calls": [],
     }
     if texts is not None:

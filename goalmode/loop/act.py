@@ -1,9 +1,9 @@
-"""Doing what was decided: run the calls, judge the claim, or answer with a prompt. Each returns what came of it."""
+"""Doing what was decided: run the calls, or answer with a prompt. Each returns what came of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,13 +13,12 @@ from goalmode.domain.calls import CallOutcome, CallRecord, Effect
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.messages import Message, ToolCall, ToolResult
 from goalmode.domain.snapshot import Action
-from goalmode.domain.steps import Claim, Nudge
+from goalmode.domain.steps import Nudge, RunTools
 from goalmode.domain.work import WorkState
 from goalmode.loop.turn import Call, Run
-from goalmode.settle.case import Case, Judgement
 from goalmode.state.checks import CheckResult
+from goalmode.state.movements import Moved
 from goalmode.state.tables import Purpose
-from goalmode.tools.builtin.control import ClaimArguments, ClaimStatus, parse_claim
 from goalmode.tools.dispatch import dispatch
 from goalmode.tools.plan import plan
 from goalmode.tools.registry import ToolContext
@@ -27,8 +26,8 @@ from goalmode.tools.registry import ToolContext
 MAX_FAILED_CONTROLS = 5
 """Rejected or failed control calls and calls to unknown tools, together, that end a wakeup."""
 
-EARNED_AFTER = 3
-"""Committed wakeups in which the same obstacle was met, after which a goal may be called blocked."""
+_SURPLUS = "refused: of complete, transition and wait a reply may call one, and only once; this was a further one"
+_ENDED = "not executed: an earlier call of this reply ends the wakeup"
 
 
 @dataclass
@@ -36,39 +35,57 @@ class Done:
     """What a turn came to.
 
     Attributes:
-        records: of its calls, in order.
-        messages: that follow the reply: one result for each call, then prompts.
+        records: of its calls, in the order in which they got their results.
+        prompts: that follow the results.
+        moved: the movement that the goal goes on in. With `afresh` its context is rendered anew.
+        new_phase: another movement begins, or a higher bar.
         exit: the ending it leads to, None to go on.
     """
 
     work: WorkState
     records: list[CallRecord] = field(default_factory=list)
     unstored: list[CallRecord] = field(default_factory=list)
-    messages: list[Message] = field(default_factory=list)
+    prompts: list[Message] = field(default_factory=list)
     checks: tuple[CheckResult, ...] = ()
+    moved: Moved | None = None
+    afresh: bool = False
+    new_phase: bool = False
     exit: Exit | None = None
     rejected: int = 0
+
+    @property
+    def messages(self) -> list[Message]:
+        """What follows the reply: one result for each call, in the calls' order, then prompts."""
+        records = sorted(self.records, key=lambda record: record.position)
+        return [*(ToolResult(r.call_id, r.tool, r.shown) for r in records), *self.prompts]
 
     def answer(self, record: CallRecord) -> None:
         """One more call has its result."""
         self.records.append(record)
         self.unstored.append(record)
-        self.messages.append(ToolResult(record.call_id, record.tool, record.shown))
 
 
-async def run_calls(
-    run: Run, call: Call, calls: Sequence[ToolCall], *, reply: Sequence[ToolCall] = ()
-) -> Done:
-    """Run the calls in the order in which they were asked for; all of them at once if all only read.
+async def run_tools(run: Run, call: Call, step: RunTools, reply: Sequence[ToolCall]) -> Done:
+    """Run the calls of a reply without a claim or a transition."""
+    done = await run_calls(run, call, step.calls, reply)
+    _refuse_surplus(done, step.surplus, reply)
+    return done
+
+
+async def run_calls(run: Run, call: Call, calls: Sequence[ToolCall], reply: Sequence[ToolCall]) -> Done:
+    """Run the calls in the order in which they are given; all of them at once if all only read.
 
     Args:
-        reply: all calls of the reply, where they are more than `calls`.
+        reply: all calls of the reply, in its order.
     """
     done = Done(run.wake.work)
-    places = _places(reply or calls)
+    if not calls:
+        return done
+    places = _places(reply)
 
     async def on_record(record: CallRecord) -> None:
         record = replace(record, position=places[record.call_id])
+        done.records.append(record)
         # A lone call's result goes with the outcome; beside others each is committed by itself.
         if len(places) == 1 and record.outcome is not CallOutcome.INTERRUPTED:
             done.unstored.append(record)
@@ -80,40 +97,62 @@ async def run_calls(
         run.emit("tool_started", turn=run.history.turn, call_id=one.id, tool=one.name)
     dispatched = await dispatch(
         calls,
-        registry=run.ports.registry,
+        registry=run.registry,
         context=_context(run),
         allowed=call.allowed,
         on_record=on_record,
         key=lambda call_id: f"{run.wake.goal.uid}:{run.wake.seq}:{run.seq}:{call_id}",
         stop=lambda: run.ports.stop() is not None or run.wake.lost,
         wakeup=run.wake.seq,
+        cache=run.cache,
+        turn=run.seq,
     )
-    done.records = list(dispatched.records)
-    done.messages = [ToolResult(r.call_id, r.tool, r.shown) for r in dispatched.records]
     done.work, done.exit = dispatched.work, dispatched.exit
     return done
 
 
-async def put_claim(run: Run, call: Call, claim: Claim, reply: Sequence[ToolCall]) -> Done:
-    """Run the ordinary calls, then judge the claim. Every call of the reply gets its result."""
-    done = Done(run.wake.work)
-    if claim.siblings:
-        done = await run_calls(run, call, claim.siblings, reply=reply)
-    [planned] = plan([claim.complete], run.ports.registry, call.allowed)
-    places = _places(reply)
-    position = places[claim.complete.id]
-    if planned.problem:
-        done.answer(_record(claim.complete, position, CallOutcome.FAILED, planned.problem))
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A control call with its place in the reply, and its arguments, which match the schema."""
+
+    call: ToolCall
+    position: int
+    arguments: dict[str, Any]
+
+    def record(self, outcome: CallOutcome, shown: str) -> CallRecord:
+        return _record(self.call, self.position, outcome, shown)
+
+
+async def run_control(
+    run: Run,
+    call: Call,
+    control: ToolCall,
+    *,
+    siblings: Sequence[ToolCall],
+    surplus: Sequence[ToolCall],
+    reply: Sequence[ToolCall],
+    act: Callable[[Done, Asked], Awaitable[None]],
+) -> Done:
+    """Run the ordinary calls, let `act` answer the control call, refuse further ones: every call gets its result."""
+    done = await run_calls(run, call, siblings, reply)
+    [planned] = plan([control], run.registry, call.allowed)
+    asked = Asked(control, _places(reply)[control.id], planned.arguments or {})
+    if done.exit is not None and done.exit.reason is ExitReason.WAITING_HUMAN:
+        done.answer(asked.record(CallOutcome.SKIPPED, _ENDED))
+    elif planned.outcome is not None:
+        effect = planned.tool.effect if planned.tool else None
+        record = _record(control, asked.position, planned.outcome, planned.problem, effect=effect)
+        done.answer(record)
     else:
-        parsed = parse_claim(planned.arguments or {}, run.ports.redact)
-        if isinstance(parsed, str):
-            done.answer(_record(claim.complete, position, CallOutcome.FAILED, parsed))
-        else:
-            await _judge(run, done, claim.complete, parsed, position)
-    for surplus in claim.surplus:
-        refused = "refused: a reply may claim completion only once"
-        done.answer(_record(surplus, places[surplus.id], CallOutcome.DENIED, refused))
+        await act(done, asked)
+    _refuse_surplus(done, surplus, reply)
     return done
+
+
+def _refuse_surplus(done: Done, surplus: Sequence[ToolCall], reply: Sequence[ToolCall]) -> None:
+    places = _places(reply)
+    for one in surplus:
+        done.answer(_record(one, places[one.id], CallOutcome.DENIED, _SURPLUS))
 
 
 def _places(reply: Sequence[ToolCall]) -> dict[str, int]:
@@ -123,6 +162,9 @@ def _places(reply: Sequence[ToolCall]) -> dict[str, int]:
 
 def tell(run: Run, record: CallRecord) -> None:
     """Report a call whose result has been committed."""
+    if record.cache is not None:
+        data = {"turn": run.history.turn, "call_id": record.call_id, "tool": record.tool}
+        run.emit(record.cache.kind, **data, same_as=record.cache.turn)
     run.emit(
         "tool",
         turn=run.history.turn,
@@ -149,21 +191,21 @@ def answer(run: Run, nudge: Nudge) -> Done:
             values = {
                 "attempt": run.history.recoveries,
                 "of": run.wake.goal.settings.max_recoveries,
-                **_open(run),
+                **still_open(run),
             }
         case "nudge":
             run.history = replace(history, nudged_at=history.substantive)
-            values = _open(run)
+            values = still_open(run)
         case "truncated":
             run.history = replace(history, truncations=history.truncations + 1)
             values = {"calls": len(nudge.refused)}
         case "malformed":
             run.history = replace(history, malformed=history.malformed + 1)
-    done.messages.append(run.prompt(nudge.prompt, **values))
+    done.prompts.append(run.prompt(nudge.prompt, **values))
     return done
 
 
-def _open(run: Run) -> dict[str, Any]:
+def still_open(run: Run) -> dict[str, Any]:
     """What a model that stopped could do next."""
     pending = tuple(item.label for item in run.wake.work.pending)
     return {"pending": pending, "missing": run.ports.absent(run.wake.goal)}
@@ -193,71 +235,9 @@ def _failing(run: Run, done: Done) -> Exit | None:
     if failed < MAX_FAILED_CONTROLS:
         return None
     last = next((r.shown for r in reversed(done.records) if r.outcome is not CallOutcome.SUCCESS), "")
-    detail = f"{failed} control calls were rejected or failed; the last one: {last[:300]}"
+    detail = f"{failed} control calls were rejected or failed"
+    detail = f"{detail}; the last one: {last[:300]}" if last else detail
     return Exit(ExitReason.NO_PROGRESS, detail, {"failed_controls": failed})
-
-
-async def _judge(run: Run, done: Done, call: ToolCall, claim: ClaimArguments, position: int) -> None:
-    match claim.status:
-        case ClaimStatus.SUCCESS:
-            await _judge_success(run, done, call, claim, position)
-        case ClaimStatus.NEEDS_USER_INPUT:
-            facts = {
-                "missing_info": claim.missing_info,
-                "why_no_default": claim.why_no_default,
-                "summary": claim.summary,
-            }
-            done.exit = Exit(ExitReason.NEEDS_USER_INPUT, claim.missing_info, facts)
-            done.answer(_record(call, position, CallOutcome.SUCCESS, "accepted: the user is asked"))
-        case ClaimStatus.BLOCKED:
-            await _judge_blocked(run, done, call, claim, position)
-
-
-async def _judge_success(run: Run, done: Done, call: ToolCall, claim: ClaimArguments, position: int) -> None:
-    goal = run.wake.goal
-    phase = run.history.phase_substantive + sum(r.substantive for r in done.records)
-    if goal.settings.until_budget and phase == 0:
-        done.rejected += 1
-        done.answer(_record(call, position, CallOutcome.DENIED, run.ports.prompt("recovery", **_open(run))))
-        return
-    actions = [*run.wake.actions, *(action(run, r) for r in done.records)]
-    key = f"{goal.uid}:{run.wake.seq}:{run.seq}:{call.id}"
-    environment = {**run.ports.environment, "GOALMODE_IDEMPOTENCY_KEY": key}
-    case = Case(goal, done.work, claim.evidence, actions, run.wake.gate, call.id, environment)
-    judgement = await run.ports.judge(case)
-    done.checks = judgement.checks
-    if not judgement.stands:
-        done.rejected += 1
-        shown = run.ports.prompt("rejected", missing=judgement.missing)
-        done.answer(_record(call, position, CallOutcome.DENIED, shown))
-    elif goal.settings.until_budget:
-        run.history = replace(run.history, phase_substantive=0)
-        done.answer(_record(call, position, CallOutcome.SUCCESS, run.ports.prompt("raise_bar")))
-    else:
-        done.exit = _success(claim, judgement)
-        done.answer(_record(call, position, CallOutcome.SUCCESS, "accepted: complete"))
-
-
-def _success(claim: ClaimArguments, judgement: Judgement) -> Exit:
-    facts = {"basis": judgement.basis, "summary": claim.summary, "evidence": list(claim.evidence)}
-    return Exit(ExitReason.CURRENT_TASK_DONE, f"{claim.summary} ({judgement.basis})", facts)
-
-
-async def _judge_blocked(run: Run, done: Done, call: ToolCall, claim: ClaimArguments, position: int) -> None:
-    """Blocked is earned: the same obstacle in several committed wakeups."""
-    met = await to_thread.run_sync(run.wake.met_obstacle, claim.obstacle)
-    if met >= EARNED_AFTER:
-        facts = {"obstacle": claim.obstacle, "wakeups": met, "summary": claim.summary}
-        done.exit = Exit(ExitReason.TASK_BLOCKED, f"{claim.obstacle} (met in {met} wakeups)", facts)
-        done.answer(_record(call, position, CallOutcome.SUCCESS, "accepted: blocked"))
-        return
-    run.history = replace(run.history, unearned_blocks=run.history.unearned_blocks + 1)
-    done.rejected += 1
-    shown = run.ports.prompt("not_blocked", obstacle=claim.obstacle, met=met, needed=EARNED_AFTER)
-    done.answer(_record(call, position, CallOutcome.DENIED, shown))
-    if run.history.unearned_blocks >= 2:
-        facts = {"obstacle": claim.obstacle, "wakeups": met, "waited": False}
-        done.exit = Exit(ExitReason.YIELDED, f"says it is blocked: {claim.obstacle}", facts)
 
 
 def _context(run: Run) -> ToolContext:
@@ -289,16 +269,18 @@ def _record(
 
 
 def _brief(call: ToolCall) -> str:
-    """The status of a claim, for lists."""
+    """The status of a claim or the target of a transition, for lists."""
     try:
         arguments: Any = json.loads(call.arguments)
     except (ValueError, RecursionError):
         return ""
-    return str(arguments.get("status", ""))[:40] if isinstance(arguments, dict) else ""
+    if not isinstance(arguments, dict):
+        return ""
+    return str(arguments.get("status", arguments.get("to", "")))[:40]
 
 
 def _effect(run: Run, call: ToolCall) -> Effect | None:
-    tool = run.ports.registry.lookup(call.name)
+    tool = run.registry.lookup(call.name)
     return tool.effect if tool else None
 
 

@@ -16,13 +16,16 @@ class History:
     Attributes:
         turn: the current turn, from 1; handoff calls are not counted.
         substantive: successful read and write calls.
-        phase_substantive: those since the last claim that stood (until_budget goals).
+        phase_substantive: those since the movement began, or since the last claim that stood in it.
         recoveries: recovery prompts given.
         nudged_at: `substantive` when the last nudge was given, None before any.
         pauses, truncations: in a row. malformed: corrections given.
+        rebuilds: contexts rendered anew because the provider called the conversation too long.
         failed_controls: rejected or failed control calls, and calls to unknown tools.
         unearned_blocks: claims of being blocked that were not earned.
         saved_at: `substantive` when state was last saved.
+        moves: movements, or higher bars, begun since the last successful read or write.
+        forced_at: `substantive` when a forced exit last led to another movement, None before any.
     """
 
     turn: int = 0
@@ -33,9 +36,12 @@ class History:
     pauses: int = 0
     truncations: int = 0
     malformed: int = 0
+    rebuilds: int = 0
     failed_controls: int = 0
     unearned_blocks: int = 0
     saved_at: int = 0
+    moves: int = 0
+    forced_at: int | None = None
 
     @property
     def unsaved(self) -> bool:
@@ -50,8 +56,20 @@ class History:
             truncations=self.truncations if stop is StopReason.MAX_TOKENS else 0,
         )
 
-    def ran(self, records: Sequence[CallRecord]) -> History:
-        """Calls got their results."""
+    def forced(self) -> History:
+        """A forced exit led to another movement, which begins without the faults of the one before."""
+        return replace(
+            self,
+            phase_substantive=0,
+            forced_at=self.substantive,
+            pauses=0,
+            truncations=0,
+            malformed=0,
+            failed_controls=0,
+        )
+
+    def ran(self, records: Sequence[CallRecord], *, new_phase: bool = False) -> History:
+        """Calls got their results. With `new_phase` another movement, or a higher bar, begins behind them."""
         substantive = sum(record.substantive for record in records)
         saved = any(r.effect is Effect.STATE and r.outcome is CallOutcome.SUCCESS for r in records)
         failed = sum(_failed_control(record) for record in records)
@@ -59,8 +77,9 @@ class History:
         return replace(
             self,
             substantive=total,
-            phase_substantive=self.phase_substantive + substantive,
+            phase_substantive=0 if new_phase else self.phase_substantive + substantive,
             saved_at=total if saved else self.saved_at,
+            moves=(0 if substantive else self.moves) + int(new_phase),
             failed_controls=self.failed_controls + failed,
         )
 

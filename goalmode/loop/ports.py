@@ -21,6 +21,7 @@ from goalmode.model.port import Model
 from goalmode.settle.case import Case, Judgement
 from goalmode.state.checks import CheckResult
 from goalmode.state.journal import PlannedCall, TurnOutcome
+from goalmode.state.movements import Moved
 from goalmode.state.tables import Purpose
 from goalmode.tools.registry import EffectGate, Registry
 
@@ -70,6 +71,27 @@ class Wakeup(Protocol):
 
     def outcome(self, outcome: TurnOutcome) -> None: ...
 
+    def rerender(
+        self, conversation: Sequence[Message], *, limit: int, turns_left: int, reserve_output: int
+    ) -> None:
+        """Begin the conversation anew: a context of the state as it is stored now, then its last turns.
+
+        `messages` and `context_tokens` are the new conversation's afterwards, `goal` is what it was rendered from.
+
+        Args:
+            conversation: so far; empty where no turn is to be kept.
+            limit: tokens that the new one may have.
+            reserve_output: tokens of answer to reserve for the next call, beside its input.
+
+        Raises:
+            ContextDoesNotFit: what must be in a context is larger than it may be.
+        """
+        ...
+
+    def move(self, moved: Moved) -> None:
+        """Store that the goal goes on in another movement, where no outcome does."""
+        ...
+
     def met_obstacle(self, obstacle: str) -> int:
         """Note an obstacle; returns in how many wakeups it was met, this one included."""
         ...
@@ -108,6 +130,7 @@ class Ports:
     Attributes:
         prompt: renders a template of the goal's language: `prompt("recovery", **values)`.
         edited: the prompt that tells of a user's edit.
+        entered: the prompt that begins the movement a goal is in; its second argument: whether items are pending.
         absent: paths of the goal's deliverables that are not there.
         count_message: tokens of one message.
         environment: of the tools' child processes.
@@ -121,6 +144,7 @@ class Ports:
     clock: Clock
     prompt: Callable[..., str]
     edited: Callable[[Goal], str]
+    entered: Callable[[Goal, bool], str]
     absent: Callable[[Goal], tuple[str, ...]]
     count_message: Callable[[Message], int]
     workspace: Path

@@ -10,21 +10,27 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
+from goalmode.context.overflow.sawtooth import work_window
 from goalmode.domain import budget
 from goalmode.domain.budget import MIN_OUTPUT, Affordable, LimitHit, Verdict
 from goalmode.domain.calls import Effect
 from goalmode.domain.exits import Exit, ExitReason
-from goalmode.domain.messages import NO_USAGE, Assistant, Message, Reply, Request, Usage, User
-from goalmode.domain.signals import exit_for_error
+from goalmode.domain.messages import NO_USAGE, Assistant, Fix, Message, Reply, Request, Usage, User
+from goalmode.domain.signals import StopReason, exit_for_error
 from goalmode.errors import ModelError, Stopped, charged
 from goalmode.loop.history import History
 from goalmode.loop.ports import Event, Ports, Wakeup
 from goalmode.loop.stop import asked_to_stop, exhausted
+from goalmode.loop.window import OVERFLOWS, Window, make_room, may_shrink, renamed, shrink
+from goalmode.model.repair import repair
+from goalmode.model.rules import rules_for
 from goalmode.model.strict_json import json_object
 from goalmode.state.journal import PlannedCall
 from goalmode.state.tables import Purpose
+from goalmode.tools.cache import Cache
 from goalmode.tools.plan import plan
 from goalmode.tools.record import subject
+from goalmode.tools.registry import Registry
 
 SAVING = frozenset({Effect.STATE, Effect.CONTROL})
 """What a wrap-up or a handoff may do: save state, or claim."""
@@ -54,7 +60,11 @@ class Call:
 
 @dataclass
 class Run:
-    """The one mutable thing of a wakeup: its conversation and its counts."""
+    """The one mutable thing of a wakeup: its conversation and its counts.
+
+    Attributes:
+        settled: messages whose turn is committed; behind them stand only the host's prompts for the next call.
+    """
 
     wake: Wakeup
     ports: Ports
@@ -63,19 +73,41 @@ class Run:
     handed_off: bool = False
     seq: int = 0
     messages: list[Message] = field(init=False)
+    settled: int = field(init=False)
     tokens: int = field(init=False)
     revision: int = field(init=False)
+    window: Window = field(init=False)
     usage: Usage = NO_USAGE
+    cache: Cache = field(default_factory=Cache)
 
     def __post_init__(self) -> None:
+        self.window = Window(work_window(self.wake.goal.settings, self.ports.profile))
+        self.begin()
+
+    def begin(self) -> None:
+        """The conversation is the wakeup's context, and nothing else."""
         self.messages = list(self.wake.messages)
+        self.settled = len(self.messages)
         self.tokens = self.wake.context_tokens
         self.revision = self.wake.goal.revision
 
+    @property
+    def registry(self) -> Registry:
+        """The tools on offer in the movement that the goal is in."""
+        return self.ports.registry.offering(self.wake.goal.current.tools)
+
     def say(self, *messages: Message) -> None:
-        """Append to the conversation. It only ever grows at its end."""
+        """Append to the conversation. It only ever grows at its end, until it begins anew."""
         self.messages += messages
         self.tokens += sum(self.ports.count_message(message) for message in messages)
+
+    def put_right(self) -> tuple[Fix, ...]:
+        """Repair what the provider would refuse of the conversation, as a rule nothing; returns what that was."""
+        right = repair(self.messages, rules_for(self.ports.profile), resuming=self.history.pauses > 0)
+        if right.fixes:
+            before, after = (sum(map(self.ports.count_message, m)) for m in (self.messages, right.messages))
+            self.messages, self.tokens = list(right.messages), self.tokens - before + after
+        return right.fixes
 
     def prompt(self, name: str, **values: Any) -> User:
         return User(self.ports.prompt(name, **values))
@@ -104,9 +136,8 @@ async def next_call(run: Run) -> Call:
     if stop is not None:
         raise Stopped(stop)
     goal = run.wake.goal
-    if goal.revision != run.revision:
-        run.revision = goal.revision
-        run.say(User(run.ports.edited(goal)))
+    if run.history.turn < goal.settings.max_turns or _hands_off(run):
+        await make_room(run)
 
     verdict = _verdict(run)
     if verdict.affordable is not Affordable.WORK:
@@ -117,26 +148,35 @@ async def next_call(run: Run) -> Call:
     return Call(purpose, _fitting(run, verdict.max_output))
 
 
-async def ask(run: Run, call: Call) -> Reply:
+async def ask(run: Run, call: Call) -> Reply | None:
     """Make the call and commit what came of it, before any of its tools runs.
+
+    Returns None if the provider calls the conversation too long; the next call is made with a new one.
 
     Raises:
         Stopped: the provider failed for good.
     """
     started = run.ports.clock.now()
-    tools = run.ports.registry.specs(call.allowed)
+    tools = run.registry.specs(call.allowed)
     run.seq += 1
     turn = run.history.turn + int(call.counts)
     run.emit("asking", purpose=call.purpose.value, turn=turn, max_turns=run.wake.goal.settings.max_turns)
+    fixes = run.put_right()
     try:
         reply = await run.ports.model.complete(Request(tuple(run.messages), tools, call.max_output))
     except ModelError as error:
         await _charge(run, call, error.usage, str(error), started)
-        raise Stopped(_failure(error, call.last)) from None
+        shrinks = error.kind in OVERFLOWS and may_shrink(run.history, run.wake.goal.settings)
+        if not shrinks or call.last is not None:
+            raise Stopped(_failure(error, call.last)) from None
+        shrink(run)
+        return None
     except anyio.get_cancelled_exc_class() as cancelled:
         with anyio.CancelScope(shield=True):
             await _charge(run, call, charged(cancelled), "stopped while the reply was coming in", started)
         raise
+    reply = replace(reply, fixes=(*fixes, *reply.fixes))
+    reply = replace(reply, calls=renamed(run, reply.calls))
     await _commit_intent(run, call, reply, started)
     run.history = replace(run.history, turn=turn)
     run.usage = reply.usage
@@ -164,12 +204,12 @@ async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) 
     # With its subject: of a call that a crash cuts off, nothing else will tell what it was about.
     planned = [
         PlannedCall(one.call, one.tool.effect if one.tool else None, subject(one, run.ports.redact))
-        for one in plan(reply.calls, run.ports.registry, call.allowed)
+        for one in plan(reply.calls, run.registry, call.allowed)
     ]
     intent = partial(run.wake.intent, reply, call.purpose, planned, counts=call.counts, started_at=started)
     with anyio.CancelScope(shield=True):  # A reply that is here was paid for.
         await to_thread.run_sync(intent)
-    if reply.text or reply.calls:
+    if reply.text or reply.calls or reply.stop is StopReason.PAUSE:
         run.say(_carried(reply.message()))
 
 
@@ -193,6 +233,7 @@ def _verdict(run: Run) -> Verdict:
         created_at=goal.created_at,
         input_tokens=run.tokens,
         cached_tokens=run.usage.cached,
+        afresh_tokens=run.window.next_tooth(run.tokens, run.wake.context_tokens),
         max_output=run.ports.profile.max_output,
         last_wakeup_turns_left=goal.settings.max_turns - history.turn if last_wakeup else None,
     )
@@ -228,11 +269,16 @@ async def _handoff(run: Run, verdict: Verdict) -> Call:
     last = Exit(
         ExitReason.MAX_TURNS_EXCEEDED, f"turn quota of the wakeup {quota}, used {run.history.turn}", facts
     )
-    if run.handed_off or not run.history.unsaved:
+    if not _hands_off(run):
         raise Stopped(last)
     run.handed_off = True
     run.say(run.prompt("handoff", max_turns=quota))
     return Call(Purpose.HANDOFF, _fitting(run, verdict.max_output), SAVING, last=last)
+
+
+def _hands_off(run: Run) -> bool:
+    """Whether a spent turn quota is followed by a request to save."""
+    return run.history.unsaved and not run.handed_off
 
 
 def _fitting(run: Run, allowance: int) -> int:

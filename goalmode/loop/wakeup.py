@@ -13,13 +13,17 @@ from anyio import to_thread
 from goalmode.domain.calls import Effect
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.messages import NO_USAGE, ToolResult
-from goalmode.domain.steps import Claim, Close, Nudge, Resend, RunTools
+from goalmode.domain.steps import Claim, Close, Nudge, Rerender, Resend, RunTools, Transition
 from goalmode.errors import Fenced, Stopped, StoreError
-from goalmode.loop.act import Done, action, answer, ending, put_claim, refuse, run_calls, tell
+from goalmode.loop.act import Done, action, answer, ending, refuse, run_tools, tell
+from goalmode.loop.claim import put_claim
 from goalmode.loop.decide import decide
+from goalmode.loop.forced import by_default, rescued
 from goalmode.loop.ports import Ports, Wakeup
 from goalmode.loop.stop import under_watch
+from goalmode.loop.transition import make_transition
 from goalmode.loop.turn import Run, ask, next_call, wrapped_up
+from goalmode.loop.window import begin_anew, shrink
 from goalmode.state.checks import CheckResult
 from goalmode.state.closing import ClaimSuperseded
 from goalmode.state.journal import TurnOutcome
@@ -61,16 +65,28 @@ async def _to_its_end(run: Run) -> Exit:
 
 async def _take_turns(run: Run) -> Exit:
     while True:
-        call = await next_call(run)
-        reply = await ask(run, call)
+        try:
+            call = await next_call(run)
+            reply = await ask(run, call)
+        except Stopped as stopped:
+            await rescued(run, stopped)
+            continue
+        if reply is None:
+            continue
         run.history = run.history.replied(reply.stop)
-        match decide(reply, run.history, run.wake.goal.settings, call.last):
-            case RunTools(calls):
-                done = await run_calls(run, call, calls)
+        goal = run.wake.goal
+        match decide(reply, run.history, goal.settings, call.last, movement=goal.current):
+            case RunTools() as tools:
+                done = await run_tools(run, call, tools, reply.calls)
             case Claim() as claim:
-                done = await put_claim(run, call, claim, reply.calls)
+                done = await put_claim(run, call, claim, reply)
+            case Transition() as transition:
+                done = await make_transition(run, call, transition, reply.calls)
             case Nudge() as nudge:
                 done = answer(run, nudge)
+            case Rerender(refused):
+                done = refuse(run, refused, "not executed: the reply was cut off, the model's window is full")
+                shrink(run)
             case Resend():
                 done = Done(run.wake.work)
                 run.history = replace(run.history, pauses=run.history.pauses + 1)
@@ -79,9 +95,11 @@ async def _take_turns(run: Run) -> Exit:
                 done.exit = exit
             case step:
                 assert_never(step)
-        run.history = run.history.ran(done.records)
-        end = ending(run, call, done)
+        run.history = run.history.ran(done.records, new_phase=done.new_phase)
+        end = await by_default(run, done, ending(run, call, done))
         await _commit(run, done, last=end is not None)
+        if done.afresh:
+            await begin_anew(run, keep_turns=False)
         if end is None:
             continue
         if end is call.last and call.limit is not None:
@@ -94,6 +112,7 @@ async def _take_turns(run: Run) -> Exit:
 
 async def _commit(run: Run, done: Done, *, last: bool) -> None:
     run.say(*done.messages)
+    run.settled = len(run.messages)
     recoveries = int(run.recovering)
     outcome = TurnOutcome(
         records=done.unstored,
@@ -101,11 +120,13 @@ async def _commit(run: Run, done: Done, *, last: bool) -> None:
         work=done.work,
         before=run.wake.work,
         checks=done.checks,
+        moved=done.moved,
         reserve=NO_USAGE if last else run.reserve,
         counters={"recoveries": recoveries, "rejections": done.rejected},
         durable=any(record.effect is Effect.WRITE for record in done.records),
     )
-    await to_thread.run_sync(run.wake.outcome, outcome)
+    with anyio.CancelScope(shield=True):  # What was done is stored, whoever wants to stop meanwhile.
+        await to_thread.run_sync(run.wake.outcome, outcome)
     run.wake.actions += [action(run, record) for record in done.records]
     for record in done.unstored:
         tell(run, record)

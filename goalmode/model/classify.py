@@ -32,17 +32,22 @@ CODES: Mapping[str, ErrorKind] = MappingProxyType(
             _K.QUOTA: "insufficient_quota credit_balance_exhausted organization_spend_limit_exceeded "
             "project_spend_limit_exceeded organization_usage_limit_exceeded enforced_spend_limit_reached "
             "contract_spend_limit_reached linked_organization_spend_limit_reached billing_error "
-            "billing_hard_limit_reached exceeded_current_quota_error usage_limit_reached",
+            "billing_hard_limit_reached exceeded_current_quota_error usage_limit_reached "
+            "linked_organization_billing_unavailable",
             _K.AUTH: "invalid_api_key authentication_error invalid_authentication_error unauthenticated",
-            _K.PERMISSION: "permission_error permission_denied",
+            _K.PERMISSION: "permission_error permission_denied organization_on_hold",
             _K.NOT_FOUND: "model_not_found not_found_error",
             _K.POLICY: "content_filter content_policy content_policy_violation responsibleaipolicyviolation "
             "data_inspection_failed invalid_prompt bio_policy misalignment_policy_violation "
             "image_content_policy_violation",
             _K.CONTEXT_OVERFLOW: "context_length_exceeded exceed_context_size_error model_context_window_exceeded",
-            _K.REQUEST_TOO_LARGE: "request_too_large",
+            _K.REQUEST_TOO_LARGE: "request_too_large request_body_too_large_after_decoding",
             _K.PROTOCOL: "invalid_request_message_order 3230 invalid_function_call 3280",
-            _K.BAD_REQUEST: "string_above_max_length",
+            _K.SIGNATURE: "invalid_encrypted_content compaction_signature_invalid",
+            _K.BAD_REQUEST: "string_above_max_length data_residency_mismatch invalid_image invalid_image_format "
+            "invalid_base64_image invalid_image_url invalid_image_mode image_too_large image_too_small "
+            "image_parse_error image_file_too_large image_file_not_found unsupported_image_media_type "
+            "empty_image_file failed_to_download_image",
         }.items()
         for code in codes.split()
     }
@@ -76,7 +81,17 @@ _SENTENCES: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = tuple(
                 r"prompt .*(?:too large|has too many tokens)",
             ),
         ),
-        (_K.SIGNATURE, (r"invalid `?signature`? in `?thinking`?", r"invalid.{0,9} thought signature")),
+        (
+            _K.SIGNATURE,
+            (
+                r"invalid `?signature`? in `?thinking`?",
+                r"invalid.{0,9} thought signature",
+                r"thinking`? blocks .{0,99}cannot be modified",
+                r"encrypted content .{0,99} could not be verified",
+                r"provided without its required (?:'reasoning'|following) item",
+                r"items are not persisted when",
+            ),
+        ),
         (
             _K.PROTOCOL,
             (
@@ -85,16 +100,35 @@ _SENTENCES: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = tuple(
                 r"must be a response to a prece+ding message with 'tool_calls'",
                 r"duplicate value for 'tool_call_id'",
                 r"content or tool_calls must be set",
+                r"no tool (?:output|call) found for",
+                r"duplicate item found with id",
                 r"not the same number of function calls and responses",
                 r"unexpected role '\w+' after role",
                 r"tool call id was",
                 r"`?tool_use`? ids (?:were found without|must be unique)",
                 r"unexpected `?tool_use_id`?",
+                r"each tool_use must have a single result",
+                r"tool use with id .{0,199} was found without a corresponding",
+                r"does not support assistant message prefill",
+                r"final block in an assistant message cannot be",
+                r"expected `?thinking`? or `?redacted_thinking`?, but found",
+                r"text content blocks must",
+                r"must have non-empty content",
+                r"roles must alternate between",
+                r"first message must use the",
                 r"`?reasoning_content`? (?:in the thinking mode must be passed back|field in the assistant message)",
             ),
         ),
         (_K.POLICY, (r"considered high risk", r"content management policy")),
-        (_K.QUOTA, (r"insufficient (?:account )?balance", r"exceeded your current quota", r"credit balance")),
+        (
+            _K.QUOTA,
+            (
+                r"insufficient (?:account )?balance",
+                r"exceeded your current quota",
+                r"credit balance",
+                r"reached your specified .{0,40}usage limits",
+            ),
+        ),
         (_K.OVERLOADED, (r"\boverloaded\b",)),
     )
 )
@@ -141,7 +175,7 @@ def classify(status: int | None, body: bytes | str, headers: Mapping[str, str], 
         now: aware UTC, for dates and resets.
     """
     error, message = _read(body)
-    words = [word for key in ("code", "type", "status") if (word := _word(error.get(key)))]
+    words = [word for said in _named(error) if (word := _word(said))]
     kind = _by_word(words, message) or _by_sentence(message) or _by_vague(words)
     if kind is None:
         kind = _by_status(status if status is not None and not 200 <= status < 300 else _number(error))
@@ -185,6 +219,14 @@ def _texts(error: Mapping[str, Any]) -> Iterator[str]:
     metadata = error.get("metadata")
     if isinstance(metadata, dict) and isinstance(metadata.get("raw"), str):
         yield metadata["raw"]  # OpenRouter: what the server behind it said
+
+
+def _named(error: Mapping[str, Any]) -> Iterator[object]:
+    """What the error calls itself, the most exact name first."""
+    details = error.get("details")
+    if isinstance(details, dict):
+        yield details.get("error_code")  # Anthropic
+    yield from (error.get(key) for key in ("code", "type", "status"))
 
 
 def _word(value: object) -> str:

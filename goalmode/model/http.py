@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote
@@ -28,6 +28,8 @@ from goalmode.model.classify import classify
 
 MAX_LINE = 8 * 1024 * 1024
 """Bytes of one event of a stream, or of an answer that is not a stream."""
+MAX_STREAM = 128 * 1024 * 1024
+"""Bytes of a whole stream. The longest honest replies take a third of it, most of that the events' own clothing."""
 MAX_ERROR_BODY = 64 * 1024
 MAX_MESSAGE = 500
 CONNECT_SECONDS = 30.0
@@ -167,14 +169,14 @@ async def events(response: httpx.Response, too_long: Exception) -> AsyncGenerato
     """The data of each event of a stream, up to `[DONE]` or its end. Bytes that are not UTF-8 are replaced.
 
     Raises:
-        Exception: `too_long`, when one line passes `MAX_LINE`.
+        Exception: `too_long`, when one event passes `MAX_LINE`, or all of them `MAX_STREAM`.
     """
     source = EventSource(cast(httpx.Response, _Lines(response, too_long)))
     async with aclosing(source.aiter_sse()) as stream:
         async for event in stream:
             if event.data == "[DONE]":
                 yield event.data
-                with anyio.move_on_after(DRAIN_SECONDS):
+                with suppress(httpx.HTTPError), anyio.move_on_after(DRAIN_SECONDS):
                     async for _ in stream:
                         pass
                 return
@@ -208,7 +210,7 @@ class _Connection:
 
 
 class _Lines:
-    """What httpx-sse reads of a response, with a bound on one line and the last event always ended."""
+    """What httpx-sse reads of a response, with a bound on one event and on all, and the last event always ended."""
 
     def __init__(self, response: httpx.Response, too_long: Exception) -> None:
         self._response, self._too_long = response, too_long
@@ -216,13 +218,16 @@ class _Lines:
         self.headers = {"content-type": "text/event-stream"}
 
     async def aiter_text(self) -> AsyncIterator[str]:
-        length = 0
+        of_event, of_all, tail = 0, 0, ""
         async for text in self._response.aiter_text():
-            newline = text.rfind("\n")
-            length = length + len(text) if newline < 0 else len(text) - newline
-            if length > MAX_LINE:
+            of_all += len(text)
+            seen = tail + text
+            end = max(seen.rfind("\n\n"), seen.rfind("\n\r\n"), seen.rfind("\r\r"))
+            of_event = of_event + len(text) if end < 0 else len(seen) - end
+            if of_event > MAX_LINE or of_all > MAX_STREAM:
                 raise self._too_long
             yield text
+            tail = seen[-2:]
         yield "\n\n"
 
 

@@ -14,6 +14,8 @@ _LIMITS = ("requests", "tokens")
 """OpenAI's `x-ratelimit-reset-…` come for each limit, hit or not; `x-ratelimit-remaining-…` tells."""
 _RESET_KEYS = ("resets_at", "reset_at", "resets_in_seconds", "retry_after", "retryDelay")
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_REGAINED = re.compile(r"regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) UTC")
+"""Anthropic says in words when a spend limit is over."""
 _MAX_DAYS = 400
 
 
@@ -91,6 +93,7 @@ def _reset(headers: Mapping[str, str], error: Mapping[str, Any], now: datetime) 
     said += [error.get(key) for key in _RESET_KEYS]
     details = error.get("details")
     said += [d.get("retryDelay") for d in details if isinstance(d, dict)] if isinstance(details, list) else []
+    said += [f"{day}T{time}Z" for day, time in _REGAINED.findall(str(error.get("message"))[:1_000])]
     times = [when for value in said if (when := moment(value, now)) is not None and when > now]
     return max(times, default=None)
 

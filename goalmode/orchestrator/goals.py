@@ -11,6 +11,7 @@ from typing import Any
 from goalmode.domain.budget import Limits
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import MAX_OBJECTIVE, Control, Goal, GoalSettings, GoalSpec, Requirement
+from goalmode.domain.workflow import faults
 from goalmode.errors import BadInput, NotAllowed
 from goalmode.state import goals
 from goalmode.state.goals import Edit
@@ -275,8 +276,13 @@ def _settings(settings: GoalSettings) -> GoalSettings:
             raise BadInput(name.replace("_", "-"), getattr(settings, name), "valid UTF-8 without NUL")
     if settings.lang not in LANGUAGES:
         raise BadInput("lang", settings.lang, " or ".join(LANGUAGES))
-    if settings.context_tokens is not None and settings.context_tokens < 1_000:
-        raise BadInput("context-tokens", settings.context_tokens, "1000 or more")
+    fault = next(faults(settings.workflow), None)
+    if fault is not None:
+        raise BadInput(f"workflow {settings.workflow.name}, {fault.field}", fault.value, fault.expected)
+    for name in ("context_tokens", "work_window"):
+        bound = getattr(settings, name)
+        if bound is not None and bound < 1_000:
+            raise BadInput(name.replace("_", "-"), bound, "1000 or more")
     return settings
 
 

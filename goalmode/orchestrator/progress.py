@@ -32,7 +32,7 @@ class Progress:
         self._arguments = {position: sha(text) for position, text in enumerate(arguments)}
 
     def note(self, record: CallRecord) -> None:
-        if record.substantive:
+        if record.substantive and not record.cached:
             result = sha(self._clean(record.body or record.shown))
             self._mark(result_key(record.tool, self._arguments.get(record.position, ""), result))
 

@@ -25,9 +25,10 @@ from goalmode.orchestrator.after import Standing, after
 from goalmode.orchestrator.heartbeat import Heartbeat, heartbeat_of
 from goalmode.orchestrator.progress import REMEMBERED, Progress, result_key
 from goalmode.orchestrator.recover import recover
-from goalmode.state import closing, goals, journal, locks, snapshot, wakeups
+from goalmode.state import closing, goals, journal, locks, movements, snapshot, wakeups
 from goalmode.state.checks import CheckResult
 from goalmode.state.journal import OpenTurn, PlannedCall, TurnOutcome
+from goalmode.state.movements import Moved
 from goalmode.state.store import Store
 from goalmode.state.tables import Purpose
 from goalmode.state.wakeups import Claimed, StoredContext
@@ -71,6 +72,9 @@ class Renderer(Protocol):
     def profile(self) -> ModelProfile: ...
     def observe(self, goal: Goal) -> tuple[Observed, ...]: ...
     def render(self, snapshot: Snapshot) -> RenderedContext: ...
+    def rerender(
+        self, snapshot: Snapshot, conversation: Sequence[Message], *, limit: int, turns_left: int
+    ) -> RenderedContext: ...
 
 
 class Wake:
@@ -106,16 +110,35 @@ class Wake:
         self._turn: OpenTurn | None = None
         self._turn_seq = 0
         self._turns = 0
+        self._anew = 0
         self._mark = store.clock.monotonic()
         heartbeat.hold(claimed, self._on_lost)
 
     def boundary(self) -> Control:
         """Read what the user did meanwhile; `goal` is as of now afterwards, running time included."""
-        goal = goals.get(self._store, self._claimed.goal)
-        running = self._store.clock.monotonic() - self._mark
-        spent = replace(goal.spent, active_seconds=goal.spent.active_seconds + running)
-        self.goal = replace(goal, spent=spent)
-        return goal.control
+        self.goal = self._as_of_now(goals.get(self._store, self._claimed.goal))
+        return self.goal.control
+
+    def rerender(
+        self, conversation: Sequence[Message], *, limit: int, turns_left: int, reserve_output: int
+    ) -> None:
+        """Begin the conversation anew; see `goalmode.loop.ports.Wakeup`."""
+        seen = snapshot.snapshot(
+            self._store, self._claimed.goal, now=self._store.clock.now(), running=self.seq
+        )
+        seen = replace(seen, observed=self.renderer.observe(seen.goal))
+        context = self.renderer.rerender(seen, conversation, limit=limit, turns_left=turns_left)
+        wakeups.begin_anew(
+            self._store,
+            self._claimed,
+            self._anew + 1,
+            context.stored(),
+            reserve=Usage(context.tokens, output=reserve_output),
+            inbox_seen=seen.goal.inbox_head,
+        )
+        self._anew += 1
+        self.goal = self._as_of_now(seen.goal)
+        self.messages, self.context_tokens = context.messages, context.tokens
 
     def control(self) -> Control:
         return wakeups.control(self._store, self._claimed.goal)
@@ -186,6 +209,13 @@ class Wake:
         )
         if outcome.work is not None:
             self.work = outcome.work
+        if outcome.moved is not None:
+            self.goal = replace(self.goal, movement=outcome.moved.to)
+
+    def move(self, moved: Moved) -> None:
+        """Store that the goal goes on in another movement, where no outcome does."""
+        movements.move(self._store, self._claimed, moved, now=self._store.clock.now())
+        self.goal = replace(self.goal, movement=moved.to)
 
     def no_tool(self, history: History) -> Nudge | Close:
         """The early-no-tool guard, for drivers with a loop of their own."""
@@ -221,6 +251,12 @@ class Wake:
     def let_go(self) -> None:
         """Give no more signs of life. For whoever cannot close the wakeup; the next claim finds it interrupted."""
         self._heartbeat.release(self._claimed)
+
+    def _as_of_now(self, goal: Goal) -> Goal:
+        """The goal as stored, the time since the last commit included."""
+        running = self._store.clock.monotonic() - self._mark
+        spent = replace(goal.spent, active_seconds=goal.spent.active_seconds + running)
+        return replace(goal, spent=spent)
 
     def _active_ms(self) -> int:
         """Milliseconds of work since the last commit."""

@@ -25,6 +25,12 @@ Event = Mapping[str, Any] | str | Mark
 """An object with its `type` as the event's name if it has one, raw data such as `[DONE]`, or a mark."""
 
 
+def refused(status: int, message: str, word: str | None = None) -> Status:
+    """An answer in OpenAI's shape to a request that is not taken."""
+    code = word or ("invalid_api_key" if status == 401 else None)
+    return Status(status, {"error": {"message": message, "type": "invalid_request_error", "code": code}})
+
+
 @dataclass(frozen=True, slots=True)
 class Wire:
     """One wire format as the stub speaks it.
@@ -34,17 +40,18 @@ class Wire:
         refusal: a strict provider's answer to a request that it does not take, None if it does.
         whole: (step, request, number) -> the body of an answer that is not a stream.
         stream: (step, request, number) -> the events of a stream.
+        key: the header that carries a key, and what stands before the key in it.
+        needs: a header that no request is taken without; empty for none.
+        refused: (status, message) -> an answer in the format's shape.
     """
 
     path: str
     refusal: Callable[[Mapping[str, Any]], Status | None]
     whole: Callable[[Completion, Mapping[str, Any], int], Mapping[str, Any]]
     stream: Callable[[Completion, Mapping[str, Any], int], Iterator[Event]]
-
-
-def refused(status: int, message: str, word: str | None = None) -> Status:
-    """An answer in OpenAI's shape to a request that is not taken."""
-    return Status(status, {"error": {"message": message, "type": "invalid_request_error", "code": word}})
+    key: tuple[str, str] = ("authorization", "Bearer ")
+    needs: str = ""
+    refused: Callable[[int, str], Status] = refused
 
 
 def marked(events: Iterable[tuple[Mapping[str, Any], int]], step: Completion) -> Iterator[Event]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from goalmode.testing.steps import ScriptError, Step, step_from_json, text
@@ -59,8 +59,18 @@ def closing_after(
 
 def count_phrases(request: Mapping[str, Any], phrases: Sequence[str] = PHRASES) -> int:
     """How often the texts of a request's messages hold one of the phrases."""
-    said = "\n".join(m["content"] for m in request["messages"] if isinstance(m.get("content"), str)).lower()
+    messages = request.get("messages") or request.get("input") or ()
+    contents = [request.get("system"), *(m.get("content", m.get("output")) for m in messages)]
+    said = "\n".join(text for content in contents for text in _texts(content)).lower()
     return sum(said.count(phrase.lower()) for phrase in phrases)
+
+
+def _texts(content: object) -> Iterator[str]:
+    """The texts of a message's content, which is a text or a list of parts, in any format."""
+    if isinstance(content, str):
+        yield content
+    for part in content if isinstance(content, list) else ():
+        yield from _texts(part.get("text") or part.get("content"))
 
 
 def rule_from_json(script: Any) -> Rule:

@@ -48,6 +48,7 @@ class Completion:
         stall_after: characters after which to stall instead.
         error: an error object sent after the content, in place of an ending.
         extra: further fields of the choice, such as `native_finish_reason`.
+        blocks: Anthropic's content blocks of other kinds, sent as they are before text and calls.
     """
 
     text: str = ""
@@ -62,6 +63,7 @@ class Completion:
     stall_after: int | None = None
     error: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    blocks: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
-"""A strict provider on loopback: `/v1/chat/completions` and `/v1/responses`, streamed or not, and `/v1/models`.
+"""A strict provider on loopback: `/v1/chat/completions`, `/v1/responses` and `/v1/messages`, streamed or not.
 
     with Stub([tool("shell", {"command": "make"}), text("Done.")]) as stub:
-        ... OpenAI-compatible client at stub.base_url ...
+        ... a client of one of these formats at stub.base_url ...
     assert stub.rejected == []
 
 Every request is held to the rules of its format first (`goalmode.model.lint`, …); an invalid one is refused in the
-provider's own words, recorded, and uses up no step.
+provider's own words, recorded, and uses up no step. `/v1/models` lists one model.
 
 As a program, `python -m goalmode.testing.stub SCRIPT.json [--port N] [--log FILE]` prints its base URL as the first
 line and serves until it is killed; with `--log` each request is one line of JSON in a file.
@@ -22,13 +22,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from goalmode.testing import completions, responses
+from goalmode.testing import anthropic_messages, completions, responses
 from goalmode.testing.pieces import refused
 from goalmode.testing.script import Rule, in_order, rule_from_json
 from goalmode.testing.server import Seen, Server
 from goalmode.testing.steps import Status, Step
 
-WIRES = {wire.path: wire for wire in (completions.WIRE, responses.WIRE)}
+WIRES = {wire.path: wire for wire in (completions.WIRE, responses.WIRE, anthropic_messages.WIRE)}
 
 
 class Stub:
@@ -37,7 +37,7 @@ class Stub:
     Args:
         script: steps in order, or a rule over the request.
         forever: the last step answers all further requests.
-        key: if given, a request without `Authorization: Bearer KEY` gets a 401.
+        key: if given, a request without it (`Authorization: Bearer KEY`; Anthropic: `x-api-key: KEY`) gets a 401.
         also: further rules over a valid request: what a single server would refuse, see `goalmode.model.lint_dialects`.
 
     Attributes:
@@ -105,7 +105,8 @@ class Stub:
         if step is not None:
             return step, number
         with self._lock:
-            return self._reject(refused(400, f"the stub's script has no step {number + 1}")), number
+            ended = WIRES[seen.endpoint].refused(400, f"the stub's script has no step {number + 1}")
+            return self._reject(ended), number
 
     def wait(self, until: float | threading.Event) -> None:
         """Stall.
@@ -127,18 +128,21 @@ class Stub:
         return refusal
 
     def _refusal(self, seen: Seen) -> Status | None:
-        if self._key is not None and seen.headers.get("authorization") != f"Bearer {self._key}":
-            return refused(401, "Incorrect API key provided.", word="invalid_api_key")
         wire = WIRES.get(seen.endpoint)
         if wire is None:
             return refused(404, f"Invalid URL (POST {seen.path})")
+        header, before = wire.key
+        if self._key is not None and seen.headers.get(header) != f"{before}{self._key}":
+            return wire.refused(401, "Incorrect API key provided.")
+        if wire.needs and wire.needs not in seen.headers:
+            return wire.refused(400, f"{wire.needs}: header is required")
         if not seen.body:
-            return refused(400, "We could not parse the JSON body of your request.")
+            return wire.refused(400, "We could not parse the JSON body of your request.")
         if not isinstance(seen.body.get("model"), str):
-            return refused(400, "you must provide a model parameter")
+            return wire.refused(400, "you must provide a model parameter")
         refusal = wire.refusal(seen.body)
         if refusal is None and self._also is not None:
-            refusal = next((refused(400, said) for said in self._also(seen.body)), None)
+            refusal = next((wire.refused(400, said) for said in self._also(seen.body)), None)
         return refusal
 
 

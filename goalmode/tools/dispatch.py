@@ -14,7 +14,9 @@ from goalmode.domain.exits import Exit
 from goalmode.domain.messages import ToolCall
 from goalmode.domain.work import WorkState, apply
 from goalmode.errors import Fenced
+from goalmode.tools.cache import Cache
 from goalmode.tools.execute import Executed, execute
+from goalmode.tools.human import handed_over
 from goalmode.tools.plan import Planned, plan
 from goalmode.tools.record import record
 from goalmode.tools.registry import Registry, ToolContext, ToolOutput
@@ -50,6 +52,8 @@ async def dispatch(
     on_record: Callable[[CallRecord], Awaitable[None]],
     key: Callable[[str], str],
     stop: Callable[[], bool],
+    cache: Cache | None = None,
+    turn: int = 0,
 ) -> Dispatched:
     """Run the calls one after another, or at the same time if all of them only read.
 
@@ -62,11 +66,13 @@ async def dispatch(
         on_record: awaited once for each call, in order, shielded from cancellation.
         key: a call's id to its idempotency key.
         stop: asked before each call starts; once true, the rest are skipped.
+        cache: the wakeup's; None: nothing outlives this reply.
+        turn: of this reply, noted on what is cached.
 
     Raises:
         Fenced: another owner has the goal. Nothing more is reported.
     """
-    batch = _Batch(context, wakeup, on_record, key, stop)
+    batch = _Batch(context, wakeup, on_record, key, stop, Cache() if cache is None else cache, turn)
     planned = plan(calls, registry, allowed)
     running = [item for item in planned if item.outcome is None]
     if len(running) > 1 and all(
@@ -87,6 +93,8 @@ class _Batch:
     on_record: Callable[[CallRecord], Awaitable[None]]
     key: Callable[[str], str]
     stop: Callable[[], bool]
+    cache: Cache
+    turn: int
     records: list[CallRecord] = field(default_factory=list)
     exit: Exit | None = None
 
@@ -99,7 +107,7 @@ class _Batch:
                     executed = _not_run(CallOutcome.SKIPPED, reason)
                 else:
                     started = True
-                    executed = await execute(item, self._context(item))
+                    executed = await self._answer(item)
             except Fenced:
                 raise
             except BaseException:
@@ -120,7 +128,7 @@ class _Batch:
                     return
                 started.add(item.position)
                 try:
-                    finished[item.position] = await execute(item, self._context(item))
+                    finished[item.position] = await self._answer(item)
                 except anyio.get_cancelled_exc_class():
                     raise
                 except BaseException as error:  # noqa: BLE001 - raised below, outside of the group's wrapper
@@ -141,6 +149,15 @@ class _Batch:
             await self._keep(
                 item, finished.get(item.position, _not_run(CallOutcome.INTERRUPTED, _INTERRUPTED))
             )
+
+    async def _answer(self, item: Planned) -> Executed:
+        """One call's result: the cache's, or the tool's, which may hand over to a person."""
+        context = self._context(item)
+
+        async def run() -> Executed:
+            return handed_over(item, await execute(item, context), context.redact)
+
+        return await self.cache.answer(item, context, turn=self.turn, run=run)
 
     def _why_not(self, item: Planned) -> str:
         if item.outcome is not None:

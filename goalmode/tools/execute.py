@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import anyio
 from anyio import to_thread
 
-from goalmode.domain.calls import SUBSTANTIVE, CallOutcome
+from goalmode.domain.calls import SUBSTANTIVE, CacheUse, CallOutcome
 from goalmode.domain.text import one_line
 from goalmode.errors import BadInput, ToolError
 from goalmode.tools.plan import Planned
@@ -20,11 +20,12 @@ from goalmode.tools.registry import Tool, ToolContext, ToolOutput
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """What came of one call. `milliseconds` is 0 for a call that did not run."""
+    """What came of one call. `milliseconds` is 0 for a call that did not run; `cache` None if no cache was asked."""
 
     outcome: CallOutcome
     output: ToolOutput
     milliseconds: int = 0
+    cache: CacheUse | None = None
 
 
 async def execute(planned: Planned, context: ToolContext) -> Executed:

@@ -6,7 +6,7 @@ import heapq
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from goalmode.tools.paths import DIRECTORY, Workspace
@@ -24,11 +24,16 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One name. `path` is relative to the listed directory; `size` in bytes, of files only."""
+    """One name. `path` is relative to the listed directory; `size` in bytes, of files only.
+
+    Inode and modification time tell whether it is still the same; they are no part of what is listed.
+    """
 
     path: str
     kind: Kind
     size: int | None = None
+    inode: int = field(default=0, compare=False)
+    mtime_ns: int = field(default=0, compare=False)
 
 
 def entries(
@@ -55,7 +60,8 @@ def _scan(directory: int, prefix: str, depth: int, limit: int, found: list[Entry
         with suppress(OSError):  # It is gone meanwhile, or not ours to read: the rest is still told.
             info = os.stat(name, dir_fd=directory, follow_symlinks=False)
             kind = _kind(info.st_mode)
-            found.append(Entry(prefix + name, kind, info.st_size if kind is Kind.FILE else None))
+            size = info.st_size if kind is Kind.FILE else None
+            found.append(Entry(prefix + name, kind, size, info.st_ino, info.st_mtime_ns))
             if kind is Kind.DIRECTORY and depth > 1 and name not in NOT_ENTERED:
                 below = os.open(name, DIRECTORY, dir_fd=directory)
                 try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from goalmode.domain.calls import CallOutcome, CallRecord
 from goalmode.domain.redact import Redactor
 from goalmode.domain.text import one_line, sendable
+from goalmode.tools.cache import marked
 from goalmode.tools.execute import Executed
 from goalmode.tools.output import capped
 from goalmode.tools.output import shown as cut
@@ -41,7 +42,7 @@ def record(planned: Planned, executed: Executed, context: ToolContext, *, limit:
         tool=planned.tool.name if planned.tool is not None else one_line(planned.call.name[:81], 80),
         effect=planned.tool.effect if planned.tool is not None else None,
         outcome=executed.outcome,
-        shown=cut(text, limit, size),
+        shown=marked(cut(text, limit, size), executed.cache),
         body=capped(text, STORED),
         size=size,
         exit_code=output.exit_code,
@@ -50,6 +51,7 @@ def record(planned: Planned, executed: Executed, context: ToolContext, *, limit:
         redactions=struck + output.redactions,
         patch=output.patch if stands else None,
         exit=output.exit if stands else None,
+        cache=executed.cache,
     )
 
 

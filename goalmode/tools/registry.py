@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -94,6 +94,12 @@ class ToolOutput:
 
 Run = Callable[[ToolContext, dict[str, Any]], Awaitable[ToolOutput]]
 
+Fingerprint = Callable[[ToolContext, Mapping[str, Any]], Hashable]
+"""What besides the arguments a result depends on, as a small value; None or an error: do not cache this call.
+
+A plain function, run in a thread before the tool: a change meanwhile then makes a miss, never a stale hit.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -103,7 +109,9 @@ class Tool:
         run: gets arguments that match the schema; raises ToolError for an answer that is an error.
         brief: the call's subject, from its arguments.
         timeout_seconds: after which the call is ended and answered with an error.
-        cacheable: equal calls of one wakeup may be answered from the first result.
+        cacheable: equal calls of one wakeup may be answered from the first result; for READ tools only.
+        fingerprint: of a cacheable tool whose result depends on more than its arguments.
+        may_hand_over: a result that says `waiting_human` ends the wakeup, see `goalmode.tools.human`.
     """
 
     spec: ToolSpec
@@ -112,6 +120,8 @@ class Tool:
     brief: Callable[[Mapping[str, Any]], str] = lambda arguments: ""
     timeout_seconds: float = 120.0
     cacheable: bool = False
+    fingerprint: Fingerprint | None = None
+    may_hand_over: bool = False
 
     @property
     def name(self) -> str:
@@ -122,7 +132,8 @@ class Registry:
     """The tools on offer, in the order they were given.
 
     Raises:
-        BadInput: two tools share a name, or a name is not one that every provider accepts.
+        BadInput: two tools share a name, a name is not one that every provider accepts, or a tool that does not
+            only read is cacheable.
     """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
@@ -132,6 +143,8 @@ class Registry:
                 raise BadInput("tool name", tool.name, f"must match {_NAME.pattern}")
             if tool.name in self._tools:
                 raise BadInput("tool name", tool.name, "another tool has this name")
+            if tool.cacheable and tool.effect is not Effect.READ:
+                raise BadInput(f"tool {tool.name}, effect", tool.effect.value, "a cacheable tool only reads")
             self._tools[tool.name] = tool
 
     def __iter__(self) -> Iterator[Tool]:
@@ -162,6 +175,13 @@ class Registry:
                 raise BadInput("tools", name, f"the tools are: {', '.join(self._tools)}")
         return Registry(tool for tool in self if tool.name in names)
 
+    def offering(self, names: Collection[str] | None) -> Registry:
+        """Of the tools that read or write those called so; None: all. The others are always on offer."""
+        if names is None:
+            return self
+        always = (Effect.STATE, Effect.CONTROL)
+        return Registry(tool for tool in self if tool.effect in always or tool.name in names)
+
     def with_(self, tool: Tool) -> Registry:
         return Registry([*self, tool])
 
@@ -175,7 +195,13 @@ def tool(function: Callable[..., Any], /) -> Tool: ...
 
 @overload
 def tool(
-    *, effect: EffectWord = "write", timeout_seconds: float = 120.0, brief: str | None = None
+    *,
+    effect: EffectWord = "write",
+    timeout_seconds: float = 120.0,
+    brief: str | None = None,
+    cacheable: bool = False,
+    fingerprint: Fingerprint | None = None,
+    may_hand_over: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -186,6 +212,9 @@ def tool(
     effect: EffectWord = "write",
     timeout_seconds: float = 120.0,
     brief: str | None = None,
+    cacheable: bool = False,
+    fingerprint: Fingerprint | None = None,
+    may_hand_over: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function: `@tool`, or `@tool(effect="read")`. The name then stands for the `Tool`.
 
@@ -198,16 +227,29 @@ def tool(
         effect: what it does; when in doubt leave `write`, which is never run beside another call.
         timeout_seconds: after which the call is answered with an error.
         brief: the argument that names a call's subject; by default the first.
+        cacheable: an equal call later in the wakeup may get the first one's result, until something writes.
+        fingerprint: what besides the arguments a cacheable tool's result depends on.
+        may_hand_over: the tool may answer with a JSON object of `status` "waiting_human", `action`, `wait_reason` and
+            `session_id`, which ends the wakeup until a person has answered.
 
     Raises:
-        BadInput: the name or the signature cannot be told to a model.
+        BadInput: the name or the signature cannot be told to a model, or a cacheable tool does not only read.
     """
 
     def make(function: Callable[..., Any]) -> Tool:
         parameters = schema_of(function, ToolContext)
         shown = brief if brief is not None else next(iter(parameters["properties"]), "")
         spec = ToolSpec(function.__name__, inspect.getdoc(function) or "", parameters)
-        made = Tool(spec, Effect(effect), _runner(function), partial(_subject, shown), timeout_seconds)
+        made = Tool(
+            spec,
+            Effect(effect),
+            _runner(function),
+            partial(_subject, shown),
+            timeout_seconds,
+            cacheable,
+            fingerprint,
+            may_hand_over,
+        )
         Registry([made])
         return made
 

@@ -15,12 +15,12 @@ import anyio
 
 import goalmode
 from goalmode.domain.clock import SystemClock
-from goalmode.state import goals, journal, wakeups
+from goalmode.state import closing, goals, journal
 
 DEATHS: dict[str, tuple[ModuleType, str]] = {
     "before intent": (journal, "intent"),
     "before outcome": (journal, "outcome"),
-    "before close": (wakeups, "close"),
+    "before close": (closing, "close"),
 }
 """The commit that the process does not live to make. The work before it is done."""
 
@@ -32,6 +32,7 @@ def die(*_arguments: Any, **_named: Any) -> None:
 def main(store_url: str, uid: str, base_url: str, death: str = "") -> None:
     if death in DEATHS:
         home, name = DEATHS[death]
+        assert hasattr(home, name)
         setattr(home, name, die)
     profile = goalmode.ModelProfile("openai:stub", "openai", "stub", base_url)
     with goalmode.Store(store_url) as store:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from goalmode import Store
 from goalmode.domain.clock import SystemClock
 from tests.acceptance.cli import Command
 from tests.acceptance.processes import Children
@@ -21,16 +22,24 @@ def provider() -> Iterator[Provider]:
     assert made.violations() == []
 
 
+@pytest.fixture(scope="session")
+def blank(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An empty store's file. Copied, it saves every test the migration."""
+    path = tmp_path_factory.mktemp("blank") / "goals.sqlite"
+    Store(str(path)).close()
+    return path.read_bytes()
+
+
 @pytest.fixture
-def world(tmp_path: Path, provider: Provider) -> Iterator[World]:
+def world(tmp_path: Path, provider: Provider, blank: bytes) -> Iterator[World]:
     """One store, one workspace and one provider, under a clock that moves by hand."""
-    yield from open_world(tmp_path, provider)
+    yield from open_world(tmp_path, provider, blank)
 
 
 @pytest.fixture
-def real_world(tmp_path: Path, provider: Provider) -> Iterator[World]:
+def real_world(tmp_path: Path, provider: Provider, blank: bytes) -> Iterator[World]:
     """The same in real time, for goals that other processes wake too."""
-    yield from open_world(tmp_path, provider, SystemClock())
+    yield from open_world(tmp_path, provider, blank, SystemClock())
 
 
 @pytest.fixture

@@ -40,6 +40,13 @@ class Child:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
+    def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait until something can be seen that this process brings about; its own end is no reason to wait on."""
+        eventually(lambda: holds() or self.process.poll() is not None, what)
+        if not holds():
+            code = self.ended()
+            raise AssertionError(f"{what}: the process ended with {code}\n{self.out}\n{self.err}")
+
     def kill(self) -> None:
         """kill -9, and be sure of it."""
         self.signal(signal.SIGKILL)

@@ -28,8 +28,7 @@ def test_an_accepted_completion_is_the_last_request(world: World) -> None:
     assert len(world.provider.requests) == 4
 
 
-@pytest.mark.parametrize("death", ["before outcome", "before close"])
-def test_a_signal_that_was_cut_off_leaves_no_flag(real_world: World, children: Children, death: str) -> None:
+def test_a_signal_that_was_cut_off_leaves_no_flag(real_world: World, children: Children) -> None:
     """B10: killed between a true claim and the change of state: the next wakeup asks again and honours it once."""
     world = real_world
     goal, other = world.goal(deliverables=["a.txt"]), world.goal("Something else.", deliverables=["b.txt"])

@@ -9,7 +9,7 @@ from typing import Any
 from goalmode import ExitReason, Goal
 from goalmode.testing import steps
 from tests.acceptance.cli import Command
-from tests.acceptance.processes import Children, eventually, odd_seconds, running
+from tests.acceptance.processes import Children, odd_seconds, running
 from tests.acceptance.world import World, complete, mark, results, told
 
 
@@ -34,7 +34,7 @@ def test_killed_in_a_model_call(real_world: World, goalmode: Command) -> None:
     goal = world.goal(deliverables=["marks"])
     world.provider.script(mark(), steps.stall(steps.text("never said"), until=silence))
     child = goalmode.start("run", goal.uid)
-    world.provider.await_requests(2)
+    child.until(lambda: len(world.provider.stub.requests) == 2, "the second request")
     child.kill()
 
     context = goes_on(world, goal)
@@ -60,7 +60,7 @@ def test_killed_in_a_tool(real_world: World, goalmode: Command) -> None:
     ]
     world.provider.script(steps.tools(batch))
     child = goalmode.start("run", goal.uid)
-    eventually((world.workspace / "started").exists, "the tool runs")
+    child.until((world.workspace / "started").exists, "the tool runs")
     child.kill()
     file = hashlib.sha256(world.store_path.read_bytes()).digest()
 

@@ -20,8 +20,8 @@ def objective(length: int) -> str:
     return ("Totals of the month. " * (length // 20))[: length - len(TOKEN)] + TOKEN
 
 
-@pytest.mark.parametrize("length", [3999, 4000, 4001, 20_000, MAX_OBJECTIVE, MAX_OBJECTIVE + 1, 2_000_000])
 @pytest.mark.parametrize("way", ["argument", "file", "stdin"])
+@pytest.mark.parametrize("length", [3999, 4000, 4001, 20_000, MAX_OBJECTIVE, MAX_OBJECTIVE + 1, 2_000_000])
 def test_a_long_objective_is_whole_or_refused(
     goalmode: Command, workspace: Path, provider: Provider, tmp_path: Path, length: int, way: str
 ) -> None:

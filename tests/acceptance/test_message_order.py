@@ -8,7 +8,7 @@ from typing import Any
 from goalmode import Exit, ExitReason, Goal
 from goalmode.orchestrator.goals import edit_goal, resume_goal
 from goalmode.testing import steps
-from tests.acceptance.processes import Children, eventually
+from tests.acceptance.processes import Children
 from tests.acceptance.world import World, complete, mark
 
 STOP = Exit(ExitReason.USER_ABORTED, "Ctrl-C", {"control": "pause"})
@@ -26,7 +26,7 @@ def test_a_history_cut_by_kill_9(real_world: World, children: Children) -> None:
     sleeps, started = sleeping(world)
     world.provider.script(mark(), sleeps)
     child = children.wake(world, goal)
-    eventually(started.exists, "the tool runs")
+    child.until(started.exists, "the tool runs")
     child.kill()
 
     world.provider.script(steps.text("Where was I?"), steps.text(""), mark(), mark())

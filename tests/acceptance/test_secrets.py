@@ -11,7 +11,6 @@ import pytest
 
 from goalmode.testing import Stub, steps
 from tests.acceptance.cli import Command, Done
-from tests.acceptance.processes import eventually
 from tests.acceptance.world import complete, mark
 
 CANARY = "canary-K3y/with+odd=chars-0123456789"
@@ -47,7 +46,7 @@ def all_of(goalmode: Command, goal: str) -> list[Done]:
     ]
 
 
-@pytest.mark.parametrize("case", ["works", "401", "crash", "killed"])
+@pytest.mark.parametrize("case", ["works", "401", "crash", pytest.param("killed", marks=pytest.mark.slow)])
 def test_the_key_is_nowhere(
     goalmode: Command, workspace: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
@@ -83,7 +82,7 @@ def test_the_key_is_nowhere(
         )
         if case == "killed":
             child = goalmode.start("run", goal, "--json", **environment)
-            eventually(lambda: len(stub.requests) >= 2, "the second request")
+            child.until(lambda: len(stub.requests) >= 2, "the second request")
             child.kill()
             done = Done(-9, child.out, child.err)
         else:

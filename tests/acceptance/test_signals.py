@@ -23,7 +23,7 @@ def test_ctrl_c_while_the_model_is_silent(goalmode: Command, workspace: Path, pr
     silence = threading.Event()
     provider.script(mark(), steps.stall(steps.text("never said"), until=silence))
     run = goalmode.start("run", goal)
-    provider.await_requests(2)
+    run.until(lambda: len(provider.stub.requests) == 2, "the second request")
     run.signal(signal.SIGINT)
 
     code = run.ended(SOON)
@@ -47,7 +47,7 @@ def test_sigterm_while_a_tool_runs(goalmode: Command, workspace: Path, provider:
     sleeps = {"command": f"echo x > marks; touch started; sleep {word} & sleep {word}"}
     provider.script(steps.tool("shell", sleeps))
     run = goalmode.start("run", goal, "--json")
-    eventually((workspace / "started").exists, "the tool runs")
+    run.until((workspace / "started").exists, "the tool runs")
     run.signal(signal.SIGTERM)
 
     code = run.ended(SOON)
@@ -64,6 +64,7 @@ def test_sigterm_while_a_tool_runs(goalmode: Command, workspace: Path, provider:
     assert again.code == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_a_command_that_will_not_end(
     goalmode: Command, workspace: Path, provider: Provider
 ) -> None:
@@ -73,7 +74,7 @@ def test_ctrl_c_and_a_command_that_will_not_end(
     deaf = f"trap '' INT TERM; touch started; while :; do sleep {word}; done"
     provider.script(steps.tool("shell", {"command": deaf}))
     run = goalmode.start("run", goal)
-    eventually((workspace / "started").exists, "the tool runs")
+    run.until((workspace / "started").exists, "the tool runs")
     run.signal(signal.SIGINT)
 
     assert run.ended(SOON) == 130
@@ -89,7 +90,7 @@ def test_a_second_ctrl_c_ends_at_once(goalmode: Command, workspace: Path, provid
     deaf = f"trap '' INT TERM; touch started; while :; do sleep {word}; done"
     provider.script(steps.tool("shell", {"command": deaf}))
     run = goalmode.start("run", goal)
-    eventually((workspace / "started").exists, "the tool runs")
+    run.until((workspace / "started").exists, "the tool runs")
     run.signal(signal.SIGINT)
     run.signal(signal.SIGINT)
 
@@ -101,7 +102,7 @@ def test_a_second_ctrl_c_ends_at_once(goalmode: Command, workspace: Path, provid
     assert goalmode.turns(goal)[0]["calls"][0]["outcome"] == "interrupted"
 
 
-@pytest.mark.parametrize("tool", ["loops", "swallows"])
+@pytest.mark.parametrize("tool", ["loops", pytest.param("swallows", marks=pytest.mark.slow)])
 def test_ctrl_c_and_a_python_tool_that_will_not_end(
     goalmode: Command, workspace: Path, provider: Provider, children: Children, tool: str
 ) -> None:
@@ -109,10 +110,10 @@ def test_ctrl_c_and_a_python_tool_that_will_not_end(
     goal = goalmode.new("x", workspace, provider.url)
     provider.script(steps.tool(tool))
     run: Child = python_tools(children, goalmode.store, goal, provider.url)
-    eventually((workspace / "started").exists, "the tool runs")
+    run.until((workspace / "started").exists, "the tool runs")
     run.signal(signal.SIGINT)
     if tool == "swallows":
-        eventually((workspace / "swallowed").exists, "the first one is swallowed")
+        run.until((workspace / "swallowed").exists, "the first one is swallowed")
         run.signal(signal.SIGINT)
 
     run.ended(SOON)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
@@ -27,7 +26,6 @@ from goalmode.inspection.turns import turns
 from goalmode.orchestrator.run import run_goal
 from goalmode.state import goals
 from goalmode.testing import ManualClock, Stub, steps
-from goalmode.testing.server import Seen
 from goalmode.testing.steps import AUTO, Completion, Step
 from tests.acceptance import wire
 
@@ -50,8 +48,7 @@ class Provider:
         self._steps: deque[Step] = deque()
         self._then: Step | None = None
         self._rule: Rule | None = None
-        self._arrived = threading.Condition()
-        self.stub = Stub(self._answer, on_request=self._notice)
+        self.stub = Stub(self._answer)
 
     def __enter__(self) -> Provider:
         self.stub.__enter__()
@@ -84,20 +81,10 @@ class Provider:
         """All that the model was told in one request, without the tools."""
         return told(self.requests[number])
 
-    def await_requests(self, count: int, seconds: float = 20.0) -> None:
-        """Wait until so many requests have arrived."""
-        with self._arrived:
-            arrived = self._arrived.wait_for(lambda: len(self.stub.requests) >= count, seconds)
-        assert arrived, f"{len(self.stub.requests)} of {count} requests came within {seconds} s"
-
     def violations(self) -> list[str]:
         """What was wrong with any request so far, by the stub's rules or by our own."""
         ours = [v for seen in self.stub.requests if seen.raw for v in wire.violations(seen.raw)]
         return [*self.stub.rejected, *ours]
-
-    def _notice(self, seen: Seen) -> None:
-        with self._arrived:
-            self._arrived.notify_all()
 
     def _answer(self, request: Mapping[str, Any], number: int) -> Step | None:
         if self.on_request is not None:
@@ -253,13 +240,15 @@ def results(request: Mapping[str, Any]) -> list[str]:
     return [m["content"] for m in request["messages"] if m["role"] == "tool"]
 
 
-def open_world(root: Path, provider: Provider, clock: Clock | None = None) -> Iterator[World]:
-    """A world below `root`."""
-    workspace = root / "workspace"
+def open_world(root: Path, provider: Provider, blank: bytes, clock: Clock | None = None) -> Iterator[World]:
+    """A world below `root`. `blank` is the file of an empty store."""
+    workspace, state = root / "workspace", root / "state"
     workspace.mkdir(parents=True)
+    state.mkdir(mode=0o700)
+    (state / "goals.sqlite").write_bytes(blank)
     profile = ModelProfile("openai:stub", "openai", "stub", provider.url)
     clock = clock or ManualClock()
-    with Store(str(root / "state" / "goals.sqlite"), clock=clock) as store:
+    with Store(str(state / "goals.sqlite"), clock=clock) as store:
         yield World(root, provider, store, workspace, clock, profile)
 
 

@@ -263,10 +263,11 @@ def _within(snapshot: Snapshot, budget: int) -> _Outcome:
 
 
 def test_the_models_window_bounds_the_budget() -> None:
-    """A budget larger than the window is held to the window, less room for a reply."""
+    """A budget larger than the window is held to three quarters of the work window, so that work fits in behind it."""
     small = replace(PROFILE, window=5_000)
 
-    assert rebuild(full(), small, TOOLS, counter=O200K).budget == 5_000 - 1_024
+    assert rebuild(full(), small, TOOLS, counter=O200K).budget == 5_000 * 7 // 10 * 3 // 4
+    assert rebuild(full(work_window=3_000), small, TOOLS, counter=O200K).budget == 3_000 * 3 // 4
 
 
 def test_items_are_counted_about_once() -> None:

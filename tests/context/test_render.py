@@ -18,6 +18,7 @@ FULL: dict[str, dict[str, object]] = {
     "raise_bar": {},
     "wrap_up": {"kind": "tokens", "limit": 4000, "used": 3100},
     "handoff": {"max_turns": 180},
+    "checkpoint_request": {},
 }
 MINIMAL: dict[str, dict[str, object]] = {
     **FULL,

@@ -14,8 +14,8 @@ from goalmode.domain.messages import Reply, Request, System, ToolSpec, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.errors import ModelError
 from goalmode.model.port import Model
-from goalmode.model.wire.openai_chat import OpenAIChat
 from goalmode.testing.stub import Stub
+from goalmode.wiring import WIRES
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -80,11 +80,13 @@ def ask(clock: FakeClock, request_: Request) -> Callable[..., Asked]:
         url: Callable[[str], str] = lambda base: base,
         wrap: Callable[[Model], Model] = lambda model: model,
         forever: bool = False,
+        wire: str = "openai",
+        also: Callable[[Any], Sequence[str]] | None = None,
         **profile: Any,
     ) -> Asked:
         async def send(stub: Stub) -> Sequence[Reply | ModelError]:
-            made = ModelProfile("m", "openai", "m", url(stub.base_url), **profile)
-            model = OpenAIChat(made, key, clock=clock)
+            made = ModelProfile("m", wire, "m", url(stub.base_url), **profile)
+            model = WIRES[wire](made, key, clock=clock)
             wrapped = wrap(model)
             outcomes: list[Reply | ModelError] = []
             for request in requests or (request_,) * times:
@@ -95,7 +97,7 @@ def ask(clock: FakeClock, request_: Request) -> Callable[..., Asked]:
             await model.aclose()
             return outcomes
 
-        with Stub(script, forever=forever) as stub:
+        with Stub(script, forever=forever, also=also) as stub:
             return Asked(list(anyio.run(send, stub)), stub)
 
     return ask

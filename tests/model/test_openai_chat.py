@@ -17,8 +17,9 @@ from goalmode.domain.messages import Request, ToolCall, Usage, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.signals import ErrorKind, StopReason
 from goalmode.errors import ModelError
-from goalmode.model.wire import openai_reply
-from goalmode.model.wire.openai_chat import OpenAIChat, rough_tokens
+from goalmode.model.wire import assembly
+from goalmode.model.wire.exchange import rough_tokens
+from goalmode.model.wire.openai_chat import OpenAIChat
 from goalmode.testing import steps
 from goalmode.testing.steps import Completion, StubCall, cut, error_chunk, raw, status, text, tool, tools
 from goalmode.testing.stub import Stub
@@ -290,7 +291,7 @@ def test_silence_is_a_timeout(ask: Ask, after: int | None) -> None:
 
 def test_an_endless_reply_is_given_up(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reply beyond its bound is the server's error."""
-    monkeypatch.setattr(openai_reply, "MAX_CHARACTERS", 100)
+    monkeypatch.setattr(assembly, "MAX_CHARACTERS", 100)
 
     error = ask([text("x" * 200)]).error
 

@@ -8,7 +8,8 @@ import pytest
 
 from goalmode.domain.messages import Reply, ToolCall, Usage
 from goalmode.domain.signals import StopReason
-from goalmode.model.wire.openai_reply import MAX_CALLS, MAX_CHARACTERS, Assembly, TooLarge
+from goalmode.model.wire.assembly import MAX_CALLS, MAX_CHARACTERS, TooLarge
+from goalmode.model.wire.openai_reply import ChatAssembly
 
 
 def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def piece(
 
 
 def assembled(*chunks: dict[str, Any], used: set[str] | None = None) -> Reply:
-    assembly = Assembly()
+    assembly = ChatAssembly()
     for chunk in chunks:
         assembly.absorb(chunk)
     return assembly.reply(used_ids=used or (), usage=Usage(1, 0, 0, 1), max_output=1000)
@@ -267,7 +268,7 @@ def test_a_reply_beyond_its_bounds_is_given_up() -> None:
 
 
 def counted(usage: Any, text: str = "x" * 40) -> Usage:
-    assembly = Assembly()
+    assembly = ChatAssembly()
     assembly.absorb({"usage": usage, **delta("stop", content=text)})
     return assembly.counted(len, b"y" * 100)
 

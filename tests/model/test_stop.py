@@ -40,9 +40,55 @@ def test_each_finish_reason_has_its_meaning(word: str, stop: StopReason) -> None
     assert stop == read(word, None)
 
 
-def test_the_table_holds_these_rows_and_no_other() -> None:
-    """A row added to the table is added to the test."""
-    assert set(ROWS) == set(FINISH)
+ALARM_ROWS = {
+    **{word: stop for word, stop in ROWS.items() if stop not in (S.END_TURN, S.TOOL_USE, S.MISSING)},
+    # Anthropic and OpenAI's Responses
+    "max_tokens": S.MAX_TOKENS,
+    "compaction": S.PAUSE,
+    "refusal": S.REFUSAL,
+    "max_output_tokens": S.MAX_TOKENS,
+    "max_messages": S.MAX_TOKENS,
+    "failed": S.PROVIDER_ERROR,
+    # Gemini
+    "safety": S.CONTENT_FILTER,
+    "recitation": S.CONTENT_FILTER,
+    "language": S.CONTENT_FILTER,
+    "blocklist": S.CONTENT_FILTER,
+    "prohibited_content": S.CONTENT_FILTER,
+    "spii": S.CONTENT_FILTER,
+    "image_safety": S.CONTENT_FILTER,
+    "image_prohibited_content": S.CONTENT_FILTER,
+    "image_recitation": S.CONTENT_FILTER,
+    "escalation": S.CONTENT_FILTER,
+    "model_armor": S.CONTENT_FILTER,
+    "malformed_function_call": S.MALFORMED_TOOL_CALL,
+    "unexpected_tool_call": S.MALFORMED_TOOL_CALL,
+    "too_many_tool_calls": S.PROVIDER_ERROR,
+    "malformed_response": S.PROVIDER_ERROR,
+    "missing_thought_signature": S.PROVIDER_ERROR,
+    "other": S.PROVIDER_ERROR,
+    "image_other": S.PROVIDER_ERROR,
+    "no_image": S.PROVIDER_ERROR,
+    "pup_limited_disabled": S.PROVIDER_ERROR,
+    "continuation": S.PAUSE,
+    "finish_reason_unspecified": S.MISSING,
+    # Bedrock
+    "guardrail_intervened": S.CONTENT_FILTER,
+    "content_filtered": S.CONTENT_FILTER,
+    "malformed_tool_use": S.MALFORMED_TOOL_CALL,
+    "malformed_model_output": S.PROVIDER_ERROR,
+}
+
+
+@pytest.mark.parametrize(("word", "stop"), ALARM_ROWS.items())
+def test_each_word_behind_a_gateway_has_its_meaning(word: str, stop: StopReason) -> None:
+    """Other providers' words are heard beside `stop`, in either case, and where a gateway lets them through."""
+    assert {stop} == {read("stop", word), read("stop", word.upper()), read(word, None), read(word.upper(), None)}
+
+
+def test_the_tables_hold_these_rows_and_no_other() -> None:
+    """A row added to a table is added to the test."""
+    assert (set(ROWS), set(ALARM_ROWS)) == (set(FINISH), set(ALARMS))
 
 
 @pytest.mark.parametrize("word", [None, ""])

@@ -10,7 +10,7 @@ import pytest
 from goalmode.domain.work import StatePatch, WorkState, apply
 from goalmode.errors import Fenced
 from goalmode.orchestrator.recover import recover
-from goalmode.state import goals, journal, locks, wakeups
+from goalmode.state import goals, journal, locks, movements, wakeups
 from goalmode.state.checks import CheckResult
 from goalmode.state.journal import OpenTurn
 from goalmode.state.store import Store
@@ -64,6 +64,12 @@ WRITES: dict[str, Callable[[Store, Claimed], Any]] = {
     "failed_call": fail_call,
     "reserve": lambda store, old: journal.reserve(store, old, RESERVE, wrap_up=False),
     "wrap_up": lambda store, old: journal.reserve(store, old, RESERVE, wrap_up=True),
+    "move": lambda store, old: movements.move(
+        store, old, movements.Moved("pursue", "late"), now=store.clock.now()
+    ),
+    "begin_anew": lambda store, old: wakeups.begin_anew(
+        store, old, 1, CONTEXT, reserve=RESERVE, inbox_seen=99
+    ),
     "met_obstacle": lambda store, old: wakeups.met_obstacle(store, old, "no network"),
     "close": close,
     "close as done": lambda store, old: close(store, old, DONE, finished(store)),
@@ -136,7 +142,7 @@ def test_every_function_that_writes_for_a_wakeup_is_walked() -> None:
     """A new write method of a wakeup must take part in these tests."""
     takes_claimed = {
         name
-        for module in (journal, wakeups)
+        for module in (journal, movements, wakeups)
         for name, function in vars(module).items()
         if callable(function)
         and not name.startswith("_")
@@ -144,7 +150,7 @@ def test_every_function_that_writes_for_a_wakeup_is_walked() -> None:
         and "store" in function.__annotations__
     }
 
-    helpers = {"guard", "record_checks"}  # Parts of the writes above, inside their transaction.
+    helpers = {"guard", "record_checks", "store_move"}  # Parts of the writes above, inside their transaction.
     renewing = {"renew"}  # Tells what is lost instead of raising.
     walked = {*WRITES} & takes_claimed
     assert takes_claimed - helpers - renewing == walked

@@ -106,8 +106,8 @@ def test_unknown_words_are_refused_by_the_database(store: Store, table: str, col
     claim(store, goal)
     rows(
         store,
-        "INSERT INTO turns SELECT 1, 1, 1, 'work', 'open', 'END_TURN', NULL, NULL, '', '', '', NULL,"
-        " started_at, NULL, 0, 0, 0, 0, 0, NULL, NULL FROM wakeups",
+        "INSERT INTO turns SELECT 1, 1, 1, 'work', 'open', 'END_TURN', NULL, NULL, '', '', '', NULL, '',"
+        " started_at, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL FROM wakeups",
     )
 
     for word in words:

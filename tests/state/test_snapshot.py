@@ -62,7 +62,7 @@ _WAKEUP = {
     "revision": 1,
 }
 _TURN = {
-    **dict.fromkeys(("stop_detail", "provider", "model"), ""),
+    **dict.fromkeys(("stop_detail", "provider", "model", "movement"), ""),
     **dict.fromkeys(("input", "cached", "cache_write", "output"), 1),
     "purpose": "work",
     "state": "done",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from goalmode.tools.registry import ToolContext
+from tests.tools.bench import Bench
 
 
 @dataclass
@@ -67,6 +69,11 @@ def context(workspace: Path, gate: FakeGate) -> ToolContext:
     return ToolContext(
         workspace, gate, "call_1", environment={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
     )
+
+
+@pytest.fixture
+def bench(context: ToolContext) -> Bench:
+    return Bench(replace(context, now=datetime(2026, 1, 1, tzinfo=UTC)))
 
 
 @pytest.fixture

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import anyio
 import pytest
 
-from goalmode.domain.calls import CallOutcome, CallRecord, Effect
+from goalmode.domain.calls import CallOutcome, Effect
 from goalmode.domain.exits import Exit, ExitReason
-from goalmode.domain.messages import ToolCall
 from goalmode.errors import Fenced, Stopped
-from goalmode.tools.builtin import builtin_tools
-from goalmode.tools.dispatch import MAX_PARALLEL, Dispatched, dispatch
-from goalmode.tools.registry import Registry, Tool, ToolContext, tool
+from goalmode.tools.dispatch import MAX_PARALLEL
+from goalmode.tools.registry import tool
+from tests.tools.bench import Bench
 
 pytestmark = pytest.mark.anyio
 
@@ -27,43 +24,6 @@ OK, FAILED, CUT, SKIPPED = (
     CallOutcome.INTERRUPTED,
     CallOutcome.SKIPPED,
 )
-
-
-@dataclass
-class Bench:
-    """Dispatches calls over the built-in tools and `extra`, and keeps what was reported."""
-
-    context: ToolContext
-    reported: list[CallRecord] = field(default_factory=list)
-    stop: Callable[[], bool] = lambda: False
-    before_report: Callable[[], Awaitable[None]] | None = None
-    allowed: frozenset[Effect] = frozenset(Effect)
-
-    async def run(self, *calls: tuple[str, dict[str, Any]], extra: tuple[Tool, ...] = ()) -> Dispatched:
-        async def on_record(record: CallRecord) -> None:
-            if self.before_report is not None:
-                await self.before_report()
-            self.reported.append(record)
-
-        return await dispatch(
-            [ToolCall(f"c{n}", name, json.dumps(arguments)) for n, (name, arguments) in enumerate(calls)],
-            registry=Registry([*builtin_tools(), *extra]),
-            context=self.context,
-            allowed=self.allowed,
-            wakeup=4,
-            on_record=on_record,
-            key=lambda call_id: f"goal:4:1:{call_id}",
-            stop=lambda: self.stop(),
-        )
-
-    @property
-    def outcomes(self) -> list[CallOutcome]:
-        return [record.outcome for record in self.reported]
-
-
-@pytest.fixture
-def bench(context: ToolContext) -> Bench:
-    return Bench(replace(context, now=datetime(2026, 1, 1, tzinfo=UTC)))
 
 
 async def test_calls_run_in_order_and_every_one_has_its_record(bench: Bench) -> None:

@@ -2,25 +2,27 @@
 
 A reply of text and tool calls is kept as text and calls. One that holds anything else (thinking with its signature, the
 provider's own tools, a compaction) must go back in the order and in the words in which it came: its blocks are kept
-beside it, in `Assistant.extra`, each tool call only by its id, since name and arguments are in the calls.
+beside it, in `Assistant.extra`, tool calls without name and arguments, since these are in the calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from goalmode.domain.messages import Assistant
-from goalmode.model.wire.assembly import dicts
+from goalmode.model.wire.assembly import dicts, string
 
-Block = Mapping[str, Any]
+Block = dict[str, Any]
 
 EXTRA = "anthropic"
 """The key in `Assistant.extra` under which the blocks are."""
 
 _PLAIN = frozenset({"text", "tool_use"})
-_THINKING = frozenset({"thinking", "redacted_thinking"})
+THINKING = frozenset({"thinking", "redacted_thinking"})
+SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
+"""Calls of the provider's own tools."""
 
 
 def said(blocks: Iterable[Block]) -> str:
@@ -51,35 +53,34 @@ def without_the_rest(content: Iterable[Block]) -> list[Block]:
     return [block for block in content if block["type"] in _PLAIN]
 
 
-def may_go_back(content: Sequence[Block], *, last: bool, open_server_calls: set[str]) -> bool:
-    """Whether a provider takes these blocks as they are.
+def refused(replies: Sequence[Sequence[Block]], *, last: bool) -> int | None:
+    """The number of a reply that no provider takes back as it is; None if all may go back.
+
+    A result of the provider's own tool may come later than its call: in the next reply to a paused turn, which the
+    conversation then ends with, or once calls of ours beside it are answered.
 
     Args:
-        last: whether the conversation ends with them: a paused turn that is sent back.
-        open_server_calls: calls of the provider's own tools in earlier messages that have no result yet.
+        replies: the content of each of the model's turns, in order.
+        last: whether the conversation ends with the newest of them.
     """
-    if content and content[-1]["type"] in _THINKING:
-        return False
-    known = open_server_calls | set(server_calls(content))
-    if not set(server_results(content)) <= known:
-        return False
-    # A result that is missing comes in the next reply: to the paused turn, or once our own tools are answered.
-    waits = last or any(block["type"] == "tool_use" for block in content)
-    return waits or set(server_calls(content)) <= set(server_results(content))
+    waiting: dict[str, int] = {}
+    for number, content in enumerate(replies):
+        if content and content[-1]["type"] in THINKING:
+            return number
+        for block in content:
+            if block["type"] in SERVER_CALLS:
+                waiting[string(block.get("id"))] = number
+            elif is_server_result(block) and waiting.pop(string(block.get("tool_use_id")), None) is None:
+                return number
+        paused = last and number == len(replies) - 1
+        if waiting and not paused and not any(block["type"] == "tool_use" for block in content):
+            return min(waiting.values())
+    return None
 
 
-def server_calls(content: Iterable[Block]) -> Iterator[str]:
-    """Ids of calls of the provider's own tools."""
-    return (b["id"] for b in content if b["type"] in ("server_tool_use", "mcp_tool_use") and "id" in b)
-
-
-def server_results(content: Iterable[Block]) -> Iterator[str]:
-    """Ids of the provider's own calls that these blocks answer."""
-    return (
-        b["tool_use_id"]
-        for b in content
-        if b["type"].endswith("_tool_result") and isinstance(b.get("tool_use_id"), str)
-    )
+def is_server_result(block: Block) -> bool:
+    """Whether the block is what a tool of the provider's own gave."""
+    return bool(block["type"].endswith("_tool_result"))
 
 
 def _is_text(block: Block) -> bool:

@@ -27,8 +27,9 @@ from goalmode.model.wire.openai_stop import reconcile
 
 MAX_BLOCKS = 2 * MAX_CALLS
 
-_GROWING = ("text", "thinking")
-"""Fields of which every delta brings a further piece."""
+_GROWING = {"text": "text", "thinking": "thinking", "partial_json": "input"}
+"""A delta's fields that bring a further piece, and the block's field that it is a piece of."""
+_WORDS = ("text", "thinking")
 _REPLACED = ("signature", "content", "encrypted_content")
 """Fields that a delta brings whole."""
 
@@ -38,6 +39,7 @@ class _Block:
     """One content block: as it began, and the pieces that came after."""
 
     began: dict[str, Any]
+    begun_input: str = ""
     pieces: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -46,10 +48,8 @@ class _Block:
 
     @property
     def arguments(self) -> str:
-        """The input as text: whole with the block's beginning, or in pieces of JSON."""
-        written = "".join(self.pieces.get("input", ()))
-        begun = self.began.get("input")
-        return written or (json.dumps(begun, ensure_ascii=False) if begun is not None else "")
+        """The input as text: in pieces of JSON, or whole with the block's beginning."""
+        return "".join(self.pieces.get("input", ())) or self.begun_input
 
     def whole(self) -> dict[str, Any]:
         joined: dict[str, Any] = {key: "".join(parts) for key, parts in self.pieces.items() if key != "input"}
@@ -64,7 +64,7 @@ class _Block:
 class MessageAssembly:
     """One message while it arrives."""
 
-    blocks: dict[int, _Block] = field(default_factory=dict)
+    blocks: list[_Block] = field(default_factory=list)
     word: str | None = None
     details: object = None
     usage: dict[str, Any] = field(default_factory=dict)
@@ -72,6 +72,8 @@ class MessageAssembly:
     began: bool = False
     ended: bool = False
     size: Size = field(default_factory=Size)
+    _newest: dict[int, _Block] = field(default_factory=dict)
+    """By the index that pieces name."""
     _counted: bool = False
     """Whether the usage holds a final count of what was generated; the first event brings only a beginning."""
 
@@ -94,13 +96,12 @@ class MessageAssembly:
                 self._continue(_index(event), _object(event.get("delta")))
             case "message_delta":
                 self._ending(_object(event.get("delta")))
-                self._count(event.get("usage"))
-                self._counted = True
+                self._count(event.get("usage"), final=True)
             case "message_stop":
                 self.ended = True
             case "message":
-                self._envelope(event)
-                self._counted = self.ended = True
+                self._envelope(event, final=True)
+                self.ended = True
 
     @property
     def stop(self) -> StopReason:
@@ -120,14 +121,14 @@ class MessageAssembly:
             completion=count(self.usage.get("output_tokens")) if self._counted else None,
             cached=cached or 0,
             cache_write=written or 0,
-            generated="".join(piece for block in self.blocks.values() for piece in _generated(block)),
+            generated="".join(piece for block in self.blocks for piece in _generated(block)),
             estimate=estimate,
             request_body=request_body,
         )
 
     def reply(self, *, used_ids: Iterable[str], usage: Usage, max_output: int) -> Reply:
         """The reply, its ending reconciled with its content."""
-        blocks = [block for _, block in sorted(self.blocks.items()) if block.type]
+        blocks = [block for block in self.blocks if block.type]
         asked = [
             ToolCall(string(b.began.get("id")), sendable(string(b.began.get("name"))), sendable(b.arguments))
             for b in blocks
@@ -155,45 +156,44 @@ class MessageAssembly:
             extra=anthropic_blocks.extra(kept) if _is_sendable(kept) else {},
         )
 
-    def _envelope(self, message: Mapping[str, Any]) -> None:
+    def _envelope(self, message: Mapping[str, Any], *, final: bool = False) -> None:
         """Take what a message holds: all of it, or as much as there is when it begins."""
         self.model = string(message.get("model")) or self.model
-        self._count(message.get("usage"))
+        self._count(message.get("usage"), final=final)
         self._ending(message)
-        for block in dicts(message.get("content")):
-            self._begin(len(self.blocks), block)
+        for index, block in enumerate(dicts(message.get("content"))):
+            self._begin(index, block)
 
     def _begin(self, index: int, block: dict[str, Any]) -> None:
         if len(self.blocks) >= MAX_BLOCKS:
             raise TooLarge(f"more than {MAX_BLOCKS} content blocks")
         if block.get("type") == "tool_use" and self._calls() >= MAX_CALLS:
             raise TooLarge(f"more than {MAX_CALLS} tool calls")
-        self.size.add([], json.dumps(block, ensure_ascii=False))
-        self.blocks[index] = made = _Block(dict(block))
-        for key in _GROWING:
+        self.size.grow(len(_json(block)))
+        made = _Block(dict(block), _json(block["input"]) if block.get("input") is not None else "")
+        self.blocks.append(made)
+        self._newest[index] = made
+        for key in _WORDS:
             if isinstance(begun := made.began.get(key), str):
                 made.pieces[key] = [begun]
 
     def _continue(self, index: int, delta: Mapping[str, Any]) -> None:
-        block = self.blocks.get(index)
+        block = self._newest.get(index)
         if block is None:
             return
-        for key in _GROWING:
-            self.size.add(block.pieces.setdefault(key, []), string(delta.get(key)))
-            if not block.pieces[key]:
-                del block.pieces[key]
-        if partial := string(delta.get("partial_json")):
-            self.size.add(block.pieces.setdefault("input", []), partial)
+        for key, piece in ((key, string(delta.get(name))) for name, key in _GROWING.items()):
+            if piece:
+                self.size.add(block.pieces.setdefault(key, []), piece)
         if (citation := delta.get("citation")) is not None:
-            self.size.add([], json.dumps(citation, ensure_ascii=False))
-            block.began["citations"] = [*(block.began.get("citations") or ()), citation]
+            self.size.grow(len(_json(citation)))
+            block.began["citations"] = [*dicts(block.began.get("citations")), citation]
         for key in _REPLACED:
             if key in delta:
-                self.size.add([], json.dumps(delta[key], ensure_ascii=False))
+                self.size.grow(len(_json(delta[key])))
                 block.began[key] = delta[key]
 
     def _calls(self) -> int:
-        return sum(block.type == "tool_use" for block in self.blocks.values())
+        return sum(block.type == "tool_use" for block in self.blocks)
 
     def _ending(self, fields: Mapping[str, Any]) -> None:
         if word := string(fields.get("stop_reason")):
@@ -201,40 +201,50 @@ class MessageAssembly:
         if fields.get("stop_details") is not None:
             self.details = fields["stop_details"]
 
-    def _count(self, usage: object) -> None:
+    def _count(self, usage: object, *, final: bool) -> None:
         """Counts are totals so far: the newest of each holds."""
         self.usage |= {key: value for key, value in _object(usage).items() if value is not None}
+        self._counted = self._counted or (final and count(self.usage.get("output_tokens")) is not None)
+
+
+def _json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        raise TooLarge("values nested too deeply") from None
 
 
 def _error(value: object) -> object | None:
     """The error that an event or a body is. An event of this format may well hold a field called `message`."""
-    if isinstance(value, dict) and isinstance(value.get("type"), str) and value["type"] != "error":
-        return value if value.get("error") else None
+    if isinstance(value, dict) and isinstance(kind := value.get("type"), str):
+        return value if kind == "error" or value.get("error") else None
     return classify.find_error(value)
 
 
 def _kept(blocks: Iterable[_Block], calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
-    """The blocks as they came, each tool call by its id."""
+    """The blocks as they came, but tool calls without what is in `calls`: name and arguments."""
     ids = iter(call.id for call in calls)
-    return [
-        {"type": "tool_use", "id": next(ids)} if block.type == "tool_use" else block.whole()
-        for block in blocks
-    ]
+    return [_marker(block, next(ids)) if block.type == "tool_use" else block.whole() for block in blocks]
+
+
+def _marker(block: _Block, id_: str) -> dict[str, Any]:
+    others = {key: value for key, value in block.began.items() if key not in ("name", "input")}
+    return {**others, "id": id_}
 
 
 def _is_sendable(kept: list[dict[str, Any]]) -> bool:
     """Whether the blocks can go back byte for byte."""
     try:
-        return bool(json.loads(strict_json.encoded(kept)) == kept)
+        return bool(strict_json.loads(strict_json.encoded(kept)) == kept)
     except (ValueError, RecursionError):
         return False
 
 
 def _generated(block: _Block) -> Iterable[str]:
-    if block.type == "tool_use":
-        yield string(block.began.get("name"))
-    for parts in block.pieces.values():
-        yield from parts
+    if block.arguments:
+        yield from (string(block.began.get("name")), block.arguments)
+    for key in _WORDS:
+        yield from block.pieces.get(key, ())
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from goalmode.domain.signals import StopReason
 MAX_CHARACTERS = 4 * 1024 * 1024
 """Of text, reasoning and arguments of one reply together."""
 MAX_CALLS = 512
+"""Of one reply; where a format has other items beside them, of all of these together."""
 
 Estimate = Callable[[str], int]
 """Tokens of a text."""
@@ -76,9 +77,17 @@ class Size:
         """
         if text:
             parts.append(text)
-            self.characters += len(text)
-            if self.characters > MAX_CHARACTERS:
-                raise TooLarge(f"more than {MAX_CHARACTERS} characters")
+            self.grow(len(text))
+
+    def grow(self, characters: int) -> None:
+        """So many more have arrived.
+
+        Raises:
+            TooLarge: the reply is beyond its bound.
+        """
+        self.characters += characters
+        if self.characters > MAX_CHARACTERS:
+            raise TooLarge(f"more than {MAX_CHARACTERS} characters")
 
 
 def usage(

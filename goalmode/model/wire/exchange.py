@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import anyio
 import httpx
 
+from goalmode.domain.clock import Clock, SystemClock
 from goalmode.domain.messages import Reply, Request
+from goalmode.domain.profile import ModelProfile
 from goalmode.domain.signals import ErrorKind, StopReason
 from goalmode.errors import ModelError, charge
 from goalmode.model import strict_json
-from goalmode.model.http import DRAIN_SECONDS, MAX_LINE, Http, events, whole
+from goalmode.model.http import DRAIN_SECONDS, MAX_LINE, Http, bearer, events, whole
 from goalmode.model.ids import used_ids
 from goalmode.model.wire.assembly import Assembly, ErrorInside, Estimate, TooLarge
 
@@ -30,6 +33,52 @@ LONGEST_REPLY_SECONDS = 3_600.0
 def rough_tokens(text: str) -> int:
     """A high guess without a vocabulary: prose and code in English or Chinese need less than a token per 3 bytes."""
     return math.ceil(len(text.encode("utf-8", "replace")) / 3)
+
+
+class HttpModel:
+    """A model behind one endpoint; its wire format is the subclass.
+
+    Args:
+        estimate: counts the tokens of a text, for answers that come without usage.
+        client: an httpx client of yours; it is not closed by `aclose`.
+    """
+
+    provider: ClassVar[str]
+    path: ClassVar[str]
+    headers: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
+    def __init__(
+        self,
+        profile: ModelProfile,
+        api_key: str | None,
+        *,
+        estimate: Estimate = rough_tokens,
+        client: httpx.AsyncClient | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._profile, self._estimate = profile, estimate
+        self._http = Http(
+            profile.base_url,
+            api_key,
+            timeout_seconds=profile.timeout_seconds,
+            clock=clock or SystemClock(),
+            client=client,
+            key=self.key,
+            headers=self.headers,
+        )
+
+    @staticmethod
+    def key(api_key: str) -> Mapping[str, str]:
+        """The headers that carry a key."""
+        return bearer(api_key)
+
+    async def aclose(self) -> None:
+        """Close the connections to the provider."""
+        await self._http.aclose()
+
+    async def _exchange(self, body: bytes, request: Request, assembly: Assembly) -> Reply:
+        reply = await exchange(self._http, self.path, body, request, assembly, self._estimate)
+        return replace(reply, provider=self.provider, model=reply.model or self._profile.name)
 
 
 async def exchange(
@@ -62,7 +111,9 @@ async def exchange(
         usage=assembly.counted(estimate, body),
         max_output=request.max_output,
     )
-    return replace(reply, request_id=response.headers.get("x-request-id"), http_status=response.status_code)
+    theirs = response.headers
+    named = theirs.get("x-request-id") or theirs.get("request-id")
+    return replace(reply, request_id=named, http_status=response.status_code)
 
 
 async def _read(http: Http, response: httpx.Response, assembly: Assembly) -> None:
@@ -81,7 +132,8 @@ async def _read(http: Http, response: httpx.Response, assembly: Assembly) -> Non
             except TooLarge as bound:
                 raise http.error(ErrorKind.SERVER, f"the reply has {bound}") from None
             if assembly.ended:
-                with anyio.move_on_after(DRAIN_SECONDS):  # so that the connection can be used again
+                # Read on, so that the connection can be used again; what may come or break there is no longer ours.
+                with suppress(ModelError, httpx.HTTPError), anyio.move_on_after(DRAIN_SECONDS):
                     async for _ in values:
                         pass
                 break

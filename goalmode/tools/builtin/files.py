@@ -6,8 +6,11 @@ after its call has ended.
 
 from __future__ import annotations
 
+import hashlib
 import os
-from typing import Annotated, BinaryIO
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, BinaryIO
 
 from anyio import to_thread
 
@@ -31,13 +34,27 @@ MAX_HASHED = 64_000_000
 
 MAX_ENTRIES = 500
 MAX_LIST_DEPTH = 10
+DEPTH = 2
 _LOOKED_AT = 8_192
 _CHUNK = 65_536
 
 InWorkspace = Annotated[str, "Path in the workspace, relative to it."]
 
 
-@tool(effect="read")
+def _state_of_file(context: ToolContext, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+    with Workspace(context.workspace).open(arguments["path"]) as file:
+        info = os.fstat(file.fileno())
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns
+
+
+def _state_of_directory(context: ToolContext, arguments: Mapping[str, Any]) -> bytes:
+    """Of everything that is listed: a directory's own time does not tell what changed below it."""
+    found, more = _entries(context, arguments.get("path", "."), arguments.get("depth", DEPTH))
+    state = [(e.path, e.kind.value, e.size, e.inode, e.mtime_ns) for e in found]
+    return hashlib.sha256(ascii((state, more)).encode()).digest()
+
+
+@tool(effect="read", cacheable=True, fingerprint=_state_of_file)
 async def read_file(
     context: ToolContext,
     path: InWorkspace,
@@ -102,24 +119,24 @@ async def edit_file(
     return await to_thread.run_sync(edit)
 
 
-@tool(effect="read")
+@tool(effect="read", cacheable=True, fingerprint=_state_of_directory)
 async def list_files(
     context: ToolContext,
     path: InWorkspace = ".",
-    depth: Annotated[int, f"Levels of directories, 1 to {MAX_LIST_DEPTH}."] = 2,
+    depth: Annotated[int, f"Levels of directories, 1 to {MAX_LIST_DEPTH}."] = DEPTH,
 ) -> str:
     """List a directory of the workspace: directories end in /, links in @, files have their size in bytes."""
-    if not 1 <= depth <= MAX_LIST_DEPTH:
-        raise ToolError(f"list_files: depth must be between 1 and {MAX_LIST_DEPTH}, not {depth}")
-
-    def read() -> tuple[tuple[Entry, ...], bool]:
-        return entries(Workspace(context.workspace), path, depth=depth, limit=MAX_ENTRIES)
-
-    found, more = await in_daemon_thread(read)
+    found, more = await in_daemon_thread(partial(_entries, context, path, depth))
     lines = [_line(entry) for entry in found] or ["(empty)"]
     if more:
         lines.append(f"[only the first {MAX_ENTRIES} entries; list a directory below, or use less depth]")
     return "\n".join(lines)
+
+
+def _entries(context: ToolContext, path: str, depth: int) -> tuple[tuple[Entry, ...], bool]:
+    if not 1 <= depth <= MAX_LIST_DEPTH:
+        raise ToolError(f"list_files: depth must be between 1 and {MAX_LIST_DEPTH}, not {depth}")
+    return entries(Workspace(context.workspace), path, depth=depth, limit=MAX_ENTRIES)
 
 
 def _line(entry: Entry) -> str:

@@ -1,0 +1,60 @@
+"""What a movement asks for: in the context that a wakeup begins with, and in the middle of a conversation.
+
+The wording of a shipped movement is a template. What a user wrote in a workflow is data: shown, never rendered.
+"""
+
+from __future__ import annotations
+
+from goalmode.context.escape import block
+from goalmode.context.render import Prompts
+from goalmode.domain.goal import Goal
+from goalmode.domain.workflow import Movement, Workflow
+
+
+def instruction(goal: Goal, prompts: Prompts, *, pending: bool) -> str:
+    """The text of the section `instruction`: what to do now, in the movement that the goal is in."""
+    return prompts.words(goal.settings.lang)(
+        "instruction",
+        movement=goal.movement,
+        others=_others(goal),
+        text=_text(goal, prompts, pending),
+        until_budget=goal.settings.until_budget,
+        bare=_bare(goal),
+    )
+
+
+def entered(goal: Goal, prompts: Prompts, *, pending: bool) -> str:
+    """The message that begins the movement that the goal is in, after others of the same conversation."""
+    text = _text(goal, prompts, pending)
+    return prompts.frame(
+        "movement", goal.settings.lang, movement=goal.movement, others=_others(goal), text=text
+    )
+
+
+def check_templates(workflow: Workflow, prompts: Prompts, lang: str) -> None:
+    """Raises TemplateError: a movement names a template that is not there, or that is broken."""
+    for movement in workflow.movements:
+        if movement.instruction_template:
+            _template(movement, prompts, lang, pending=True, until_budget=False, bare=True)
+
+
+def _text(goal: Goal, prompts: Prompts, pending: bool) -> str:
+    """Raises TemplateError: there is no template of the name that the workflow gives, or it is broken."""
+    movement, lang = goal.current, goal.settings.lang
+    if not movement.instruction_template:
+        return prompts.words(lang)("users_words", text=block(movement.instruction))
+    until_budget = goal.settings.until_budget
+    return _template(movement, prompts, lang, pending=pending, until_budget=until_budget, bare=_bare(goal))
+
+
+def _template(movement: Movement, prompts: Prompts, lang: str, **values: bool) -> str:
+    return prompts.frame(f"movements/{movement.instruction_template}", lang, **values)
+
+
+def _others(goal: Goal) -> tuple[str, ...]:
+    return tuple(name for name in goal.settings.workflow.names if name != goal.movement)
+
+
+def _bare(goal: Goal) -> bool:
+    """Whether nothing of the goal can be checked, so that a claim rests on what it cites."""
+    return not goal.deliverables and not any(r.check for r in goal.requirements)
