@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,13 +11,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from goalmode.domain.calls import CallOutcome, CallRecord, Effect
-from goalmode.domain.messages import Assistant, Fix, Message, Reply, System, ToolCall, ToolResult, Usage, User
+from goalmode.domain.messages import Fix, Message, Reply, ToolCall, Usage
 from goalmode.domain.signals import StopReason
 from goalmode.domain.work import WorkItem, WorkState
 from goalmode.state import bodies, mapping
 from goalmode.state import tables as t
 from goalmode.state.checks import CheckResult, record_checks
 from goalmode.state.movements import Moved, movement_of, store_move
+from goalmode.state.said import messages_to_json, reply_to_json
 from goalmode.state.store import Store
 from goalmode.state.tables import Purpose, TurnState
 from goalmode.state.wakeups import Claimed, charge, guard, latch_wrap_up
@@ -243,40 +243,6 @@ def _event(
 ) -> None:
     row = {"goal": goal, "wakeup": wakeup, "kind": kind, "data": store.clean_json(data), "at": now}
     connection.execute(sa.insert(t.events).values(**row))
-
-
-def reply_to_json(reply: Reply | Assistant) -> dict[str, Any]:
-    calls = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in reply.calls]
-    return {"v": mapping.VERSION, "text": reply.text, "calls": calls}
-
-
-def reply_from_json(text: str) -> Assistant:
-    """A stored reply as a message; what a provider wanted back untouched is not kept beyond its wakeup."""
-    value = json.loads(text) if text else {}
-    calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in value.get("calls", ()))
-    return Assistant(value.get("text", ""), calls)
-
-
-def messages_to_json(messages: Sequence[Message]) -> list[dict[str, str]]:
-    rows: list[dict[str, str]] = []
-    for message in messages:
-        match message:
-            case ToolResult():
-                rows.append(
-                    {"role": "tool", "id": message.call_id, "name": message.name, "text": message.text}
-                )
-            case Assistant():
-                raise TypeError("a reply is stored by its intent")
-            case User() | System():
-                rows.append({"role": "user", "text": message.text})
-    return rows
-
-
-def messages_from_json(text: str) -> tuple[Message, ...]:
-    rows = json.loads(text) if text else []
-    return tuple(
-        ToolResult(r["id"], r["name"], r["text"]) if r["role"] == "tool" else User(r["text"]) for r in rows
-    )
 
 
 def _ending(store: Store, reply: Reply) -> dict[str, Any]:

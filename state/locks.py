@@ -76,15 +76,18 @@ class LockGate:
 
 
 @contextmanager
-def take_over(path: Path) -> Iterator[frozenset[str] | None]:
+def take_over(path: Path, old_owner: int = 0) -> Iterator[frozenset[str] | None]:
     """Hold an old owner's lock file exclusively; yields the ids of the calls it started on this boot.
 
     Yields None if its tools could not be ended in time: the goal must not be woken yet. The file is removed afterwards.
     It is made where there is none: an old owner that wakes up now must wait for the new fence, then see it.
+
+    Args:
+        old_owner: pid of the process that had the goal. It is never ended here: it may live, only too slowly.
     """
     fd = _open(path)
     try:
-        if not _exclusive(fd, path):
+        if not _exclusive(fd, path, old_owner):
             yield None
             return
         yield started(path)
@@ -113,16 +116,40 @@ def end_tools(path: Path) -> None:
                 os.killpg(group, signal.SIGKILL)
 
 
-def _exclusive(fd: int, path: Path) -> bool:
+def _exclusive(fd: int, path: Path, old_owner: int) -> bool:
     deadline = time.monotonic() + TAKEOVER_SECONDS
     while True:
         with suppress(BlockingIOError):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         end_tools(path)
+        _end_heirs(path, spare={old_owner, os.getpid()})
         if time.monotonic() >= deadline:
             return False
         time.sleep(0.02)
+
+
+def _end_heirs(path: Path, spare: set[int]) -> None:
+    """End every process that inherited the shared lock, also one that left its group or was never recorded.
+
+    Linux only: elsewhere, and for processes of other users, the recorded groups are all there is.
+    """
+    name = os.path.realpath(path)
+    for directory in Path("/proc").glob("[0-9]*"):
+        pid = int(directory.name)
+        if pid not in spare and _holds(directory, name):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _holds(process: Path, name: str) -> bool:
+    """Whether a process has the file open with a shared lock on it; a claimer that waits for the lock has none."""
+    with suppress(OSError):
+        for fd in (process / "fd").iterdir():
+            with suppress(OSError):
+                if os.readlink(fd) == name and " READ " in (process / "fdinfo" / fd.name).read_text():
+                    return True
+    return False
 
 
 def _open(path: Path) -> int:

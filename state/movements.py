@@ -43,7 +43,9 @@ def move(store: Store, claimed: Claimed, moved: Moved, *, now: datetime) -> None
         store_move(store, connection, claimed, moved, now)
 
 
-def store_move(store: Store, connection: sa.Connection, claimed: Claimed, moved: Moved, now: datetime) -> None:
+def store_move(
+    store: Store, connection: sa.Connection, claimed: Claimed, moved: Moved, now: datetime
+) -> None:
     """`move`, as part of a larger commit."""
     left = connection.execute(sa.select(movement_of(claimed.goal))).scalar_one()
     connection.execute(

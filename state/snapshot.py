@@ -20,7 +20,7 @@ from goalmode.domain.work import Checkpoint, WorkState
 from goalmode.errors import StoreUnreadable
 from goalmode.state import bodies, goals, mapping
 from goalmode.state import tables as t
-from goalmode.state.journal import messages_from_json, reply_from_json
+from goalmode.state.said import messages_from_json, reply_from_json
 from goalmode.state.store import Store
 
 MAX_ACTIONS = 40

@@ -86,7 +86,10 @@ def test_data_files_are_found_where_the_code_looks() -> None:
 def test_both_languages_have_the_same_templates() -> None:
     """A prompt that exists in one language only would fail for the users of the other."""
     names = {
-        lang: {str(file.relative_to(ROOT / "templates" / lang)) for file in (ROOT / "templates" / lang).rglob("*")}
+        lang: {
+            str(file.relative_to(ROOT / "templates" / lang))
+            for file in (ROOT / "templates" / lang).rglob("*")
+        }
         for lang in ("en", "zh")
     }
 

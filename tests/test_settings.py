@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goalmode.domain.profile import ModelProfile, Protocol
+from goalmode.domain.profile import CallIds, ModelProfile, Protocol
 from goalmode.errors import BadInput, ConfigError
 from goalmode.settings import Settings, api_key, load_settings, resolve_profile
 
@@ -115,6 +115,14 @@ WRONG = {
     "section of another type": ("models = 3\n", "models: '3' is not valid: a table, [models]"),
     "profile of another type": ("[models]\na = 3\n", "models.a: '3' is not valid: a table, [models.a]"),
     "wire": ('[models.a]\nwire = "telnet"\n', "models.a.wire: 'telnet' is not valid: openai"),
+    "flag": (
+        "[models.a]\nreplay_reasoning = 1\n",
+        "models.a.replay_reasoning: '1' is not valid: true or false",
+    ),
+    "call ids": (
+        '[models.a]\ncall_ids = "uuid"\n',
+        "models.a.call_ids: 'uuid' is not valid: plain or mistral",
+    ),
     "name": ('[models.a]\nname = " "\n', "models.a.name: ' ' is not valid"),
     "url": (
         '[models.a]\nbase_url = "localhost:80"\n',
@@ -164,7 +172,7 @@ WRONG = {
     ),
     "default": (
         '[models.a]\n[defaults]\nmodel = "b"\n',
-        "defaults.model: 'b' is not valid: openai:NAME, anthropic:NAME or one of [models]: a",
+        "defaults.model: 'b' is not valid: openai:NAME, openai-responses:NAME, anthropic:NAME or one of [models]: a",
     ),
     "default type": ("[defaults]\nmodel = 3\n", "defaults.model: '3' is not valid"),
     "profile like a scheme": ('[models."openai:x"]\n', "models: 'openai:x' is not valid"),
@@ -224,6 +232,30 @@ def test_a_model_of_openais_needs_no_profile() -> None:
         profile.api_key_env,
     ) == ("openai:gpt-5-mini", "gpt-5-mini", "https://api.openai.com/v1", "OPENAI_API_KEY")
     assert (profile.encoding, profile.token_factor) == ("o200k_base", 1.0)
+
+
+def test_openais_responses_have_a_scheme_of_their_own() -> None:
+    """`openai-responses:NAME` is the same server, key and vocabulary by another wire format."""
+    profile = resolve_profile(Settings(), "openai-responses:gpt-5-mini")
+
+    assert (profile.wire, profile.name) == ("openai-responses", "gpt-5-mini")
+    assert (profile.base_url, profile.api_key_env) == ("https://api.openai.com/v1", "OPENAI_API_KEY")
+    assert profile.encoding == "o200k_base"
+
+
+def test_a_server_can_be_known_by_its_habits(write: Write) -> None:
+    """Each flag of a compatible server is read; without them a server is OpenAI's equal."""
+    flags = "replay_reasoning = true\nsilent_truncation = true\nuser_after_tool = false\n"
+    models = load_settings(
+        write(f'[models.a]\nwire = "openai-responses"\n[models.b]\ncall_ids = "mistral"\n{flags}'), {}
+    ).models
+
+    a, b = models["a"], models["b"]
+    assert a.wire == "openai-responses"
+    plain = (a.call_ids, a.replay_reasoning, a.silent_truncation, a.user_after_tool)
+    assert plain == (CallIds.PLAIN, False, False, True)
+    odd = (b.call_ids, b.replay_reasoning, b.silent_truncation, b.user_after_tool)
+    assert odd == (CallIds.MISTRAL, True, True, False)
 
 
 def test_a_model_of_anthropics_needs_no_profile() -> None:
@@ -306,7 +338,7 @@ def test_an_unknown_model_is_told_with_the_known_ones(write: Write, spec: str) -
     with pytest.raises(BadInput) as caught:
         resolve_profile(settings, spec)
 
-    names = "openai:NAME, anthropic:NAME or a profile of goalmode.toml: big, local"
+    names = "openai:NAME, openai-responses:NAME, anthropic:NAME or a profile of goalmode.toml: big, local"
     assert str(caught.value) == f"model: {spec!r} is not valid: {names}"
 
 

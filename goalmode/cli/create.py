@@ -24,8 +24,10 @@ from goalmode.cli.stores import changing, command_here, writing
 from goalmode.domain.budget import Limits
 from goalmode.domain.clock import SystemClock
 from goalmode.domain.goal import ContextPolicy, Goal, GoalSettings, GoalSpec, Requirement
+from goalmode.domain.workflow import Known, Workflow
 from goalmode.errors import BadInput
 from goalmode.orchestrator.goals import (
+    LANGUAGES,
     checked,
     create_goal,
     edit_goal,
@@ -36,7 +38,7 @@ from goalmode.orchestrator.goals import (
 from goalmode.settings import Settings, load_settings, resolve_profile
 from goalmode.state.store import Store
 from goalmode.tools.builtin import builtin_tools
-from goalmode.workflows.load import SHIPPED, load_workflow
+from goalmode.workflows.load import SHIPPED, load_workflow, shipped
 
 _contract = together(
     click.option("--deliverable", "deliverables", metavar="PATH", multiple=True, type=UTF8,
@@ -104,20 +106,18 @@ def new(objective: str, workspace: str, common: Common, **given: Any) -> int:
     Nothing runs yet: `goalmode run ID` wakes it.
     """
     now = SystemClock().now()
+    configured = load_settings(common.config, os.environ)
     spec = GoalSpec(
         given_text(objective, "objective"),
         workspace,
         _requirements(given),
         tuple(given["deliverables"]),
         _limits(given, now),
-        _settings(given),
+        _settings(given, configured),
     )
-    configured = load_settings(common.config, os.environ)
     profile = resolve_profile(
         configured, spec.settings.model, spec.settings.base_url, spec.settings.api_key_env
     )
-    if spec.settings.workflow.name not in SHIPPED:
-        _check_templates(spec.settings, configured)
     checked(spec, now)  # Before a store is made: what is refused leaves nothing behind.
     with writing(common) as store:
         goal = create_goal(store, spec)
@@ -191,7 +191,7 @@ def _limits(given: dict[str, Any], now: datetime) -> Limits:
     )
 
 
-def _settings(given: dict[str, Any]) -> GoalSettings:
+def _settings(given: dict[str, Any], configured: Settings) -> GoalSettings:
     refuse_credentials(given["base_url"] or "")
     policies = [policy.value for policy in ContextPolicy]
     if given["context_policy"] not in policies:
@@ -212,16 +212,18 @@ def _settings(given: dict[str, Any]) -> GoalSettings:
         tools=_tools(given["tools"], given["no_shell"]),
         **bounds,
         until_budget=given["until_budget"],
-        workflow=load_workflow(given["workflow"], [tool.name for tool in builtin_tools()]),
+        workflow=_workflow(given, configured),
     )
 
 
-def _check_templates(settings: GoalSettings, configured: Settings) -> None:
-    """Raises TemplateError: a movement's template is not there, or broken."""
-    from goalmode.context.movement import check_templates
+def _workflow(given: dict[str, Any], configured: Settings) -> Workflow:
+    """The workflow, its movements held to the tools and the templates that there are."""
+    if given["workflow"] in SHIPPED:
+        return shipped(given["workflow"])
     from goalmode.wiring import user_prompts
 
-    check_templates(settings.workflow, user_prompts(configured), settings.lang)
+    templates = user_prompts(configured).movements(given["lang"]) if given["lang"] in LANGUAGES else None
+    return load_workflow(given["workflow"], Known([tool.name for tool in builtin_tools()], templates))
 
 
 def _tools(listed: str | None, no_shell: bool) -> tuple[str, ...] | None:

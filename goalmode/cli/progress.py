@@ -178,6 +178,9 @@ def told(event: Event) -> str:
             code = "" if data["exit_code"] is None else f", exit {data['exit_code']}"
             brief = f" {one_line(data['brief'], 200)}" if data["brief"] else ""
             return f"turn {data['turn']}  {data['tool']}{brief}: {data['outcome']}{code}, {data['milliseconds']} ms"
+        case "context_rerendered":
+            before, after = f"{data['tokens_before']:,}", f"{data['context_tokens']:,}"
+            return f"turn {data['turn']}  the work window is full: {before} tokens became {after}"
         case "retry":
             return (
                 f"asking again in {data['seconds']:.0f} s, after attempt {data['attempt']}: {data['error']}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from goalmode.context.escape import block
 from goalmode.context.render import Prompts
 from goalmode.domain.goal import Goal
-from goalmode.domain.workflow import Movement, Workflow
 
 
 def instruction(goal: Goal, prompts: Prompts, *, pending: bool) -> str:
@@ -31,24 +30,14 @@ def entered(goal: Goal, prompts: Prompts, *, pending: bool) -> str:
     )
 
 
-def check_templates(workflow: Workflow, prompts: Prompts, lang: str) -> None:
-    """Raises TemplateError: a movement names a template that is not there, or that is broken."""
-    for movement in workflow.movements:
-        if movement.instruction_template:
-            _template(movement, prompts, lang, pending=True, until_budget=False, bare=True)
-
-
 def _text(goal: Goal, prompts: Prompts, pending: bool) -> str:
     """Raises TemplateError: there is no template of the name that the workflow gives, or it is broken."""
     movement, lang = goal.current, goal.settings.lang
     if not movement.instruction_template:
         return prompts.words(lang)("users_words", text=block(movement.instruction))
     until_budget = goal.settings.until_budget
-    return _template(movement, prompts, lang, pending=pending, until_budget=until_budget, bare=_bare(goal))
-
-
-def _template(movement: Movement, prompts: Prompts, lang: str, **values: bool) -> str:
-    return prompts.frame(f"movements/{movement.instruction_template}", lang, **values)
+    name = f"movements/{movement.instruction_template}"
+    return prompts.frame(name, lang, pending=pending, until_budget=until_budget, bare=_bare(goal))
 
 
 def _others(goal: Goal) -> tuple[str, ...]:

@@ -92,6 +92,12 @@ class Prompts:
         except _FAILURES as error:
             raise _told(error, f"{lang}/{name}.j2") from error
 
+    def movements(self, lang: str) -> tuple[str, ...]:
+        """The names of the movements' templates in one language."""
+        head, tail = f"{lang}/movements/", ".j2"
+        found = self._environment.list_templates(extensions=["j2"])
+        return tuple(name[len(head) : -len(tail)] for name in found if name.startswith(head))
+
     def words(self, lang: str) -> Words:
         """The wording of single items, from `items.j2`."""
         return Words(self._environment, lang)

@@ -289,4 +289,3 @@ def _ending(snapshot: Snapshot, words: Words, saved: _Saved) -> str:
         detail=saved.line(last.detail, ITEM_CHARACTERS),
         interrupted=any(a.outcome is CallOutcome.INTERRUPTED for a in snapshot.actions),
     )
-

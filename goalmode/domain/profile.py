@@ -26,7 +26,7 @@ class ModelProfile:
 
     Attributes:
         spec: what the user wrote: `openai:NAME`, or the name of a profile in `goalmode.toml`.
-        wire: the wire format: `openai` (chat completions) or `openai-responses`.
+        wire: the wire format: `openai` (chat completions), `openai-responses` or `anthropic`.
         name: the model's name as the provider knows it.
         base_url: up to and including the version, without a trailing slash: `https://api.openai.com/v1`.
         api_key_env: the environment variable that holds the key; the key itself is never stored.

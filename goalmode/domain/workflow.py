@@ -117,26 +117,31 @@ class Fault:
     expected: str
 
 
-def faults(workflow: Workflow, tools: Collection[str] | None = None) -> Iterator[Fault]:
-    """What is wrong with a workflow, in the order of its movements.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What movements may name: tools, and templates of instructions. None where that is not known yet."""
 
-    Args:
-        tools: the names there are; None if that is not known yet.
-    """
+    tools: Collection[str] | None = None
+    templates: Collection[str] | None = None
+
+
+def faults(workflow: Workflow, known: Known = Known()) -> Iterator[Fault]:
+    """What is wrong with a workflow; what others follow from comes first."""
     names = workflow.names
     if not 1 <= len(names) <= MAX_MOVEMENTS:
         yield Fault(None, "movement", len(names), f"from 1 to {MAX_MOVEMENTS} tables [[movement]]")
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            yield Fault(position, "name", name, "a name that no other movement has")
     for position, movement in enumerate(workflow.movements):
-        for field, value, expected in _movement_faults(movement, names, tools):
+        for field, value, expected in _movement_faults(movement, names, known):
             yield Fault(position, field, value, expected)
-        if movement.name in names[:position]:
-            yield Fault(position, "name", movement.name, "a name that no other movement has")
     if workflow.start not in names:
         yield Fault(None, "start", workflow.start, f"a movement's name: {', '.join(names)}")
 
 
 def _movement_faults(
-    movement: Movement, names: Collection[str], tools: Collection[str] | None
+    movement: Movement, names: Collection[str], known: Known
 ) -> Iterator[tuple[str, object, str]]:
     if not _NAME.fullmatch(movement.name):
         yield "name", movement.name, "lower-case letters, digits, - and _, at most 40, a letter first"
@@ -149,8 +154,14 @@ def _movement_faults(
         yield "instruction", given, "valid UTF-8 without NUL"
     if template and not _NAME.fullmatch(template):
         yield "instruction_template", template, "the name of a template below movements/, without its ending"
-    unknown = [tool for tool in movement.tools or () if tools is not None and tool not in tools]
+    if template and known.templates is not None and template not in known.templates:
+        yield "instruction_template", template, f"one of: {', '.join(known.templates)}"
+    unknown = [tool for tool in movement.tools or () if known.tools is not None and tool not in known.tools]
     if unknown:
-        yield "tools", unknown[0], f"names out of: {', '.join(tools or ())}"
+        yield "tools", unknown[0], f"names out of: {', '.join(known.tools or ())}"
     if movement.default_next not in (*names, COMPLETE, ABORT, ASK):
-        yield "default_next", movement.default_next, f"{COMPLETE}, {ABORT}, {ASK} or one of {', '.join(names)}"
+        yield (
+            "default_next",
+            movement.default_next,
+            f"{COMPLETE}, {ABORT}, {ASK} or one of {', '.join(names)}",
+        )

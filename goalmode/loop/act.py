@@ -26,7 +26,9 @@ from goalmode.tools.registry import ToolContext
 MAX_FAILED_CONTROLS = 5
 """Rejected or failed control calls and calls to unknown tools, together, that end a wakeup."""
 
-_SURPLUS = "refused: of complete, transition and wait a reply may call one, and only once; this was a further one"
+_SURPLUS = (
+    "refused: of complete, transition and wait a reply may call one, and only once; this was a further one"
+)
 _ENDED = "not executed: an earlier call of this reply ends the wakeup"
 
 

@@ -37,7 +37,9 @@ async def _go(run: Run, done: Done, asked: Asked) -> None:
     if isinstance(parsed, str):
         done.answer(asked.record(CallOutcome.FAILED, parsed))
     elif idle:
-        refused = f"transition: refused, {run.history.moves} in a row with no work between them; work here first"
+        refused = (
+            f"transition: refused, {run.history.moves} in a row with no work between them; work here first"
+        )
         done.answer(asked.record(CallOutcome.DENIED, refused))
     else:
         done.answer(asked.record(CallOutcome.SUCCESS, f"accepted: transition to {parsed.to}"))

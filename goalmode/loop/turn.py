@@ -107,6 +107,7 @@ class Run:
         if right.fixes:
             before, after = (sum(map(self.ports.count_message, m)) for m in (self.messages, right.messages))
             self.messages, self.tokens = list(right.messages), self.tokens - before + after
+            self.settled = sum(place < self.settled for place in right.places)
         return right.fixes
 
     def prompt(self, name: str, **values: Any) -> User:

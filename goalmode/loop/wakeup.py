@@ -112,7 +112,8 @@ async def _take_turns(run: Run) -> Exit:
 
 async def _commit(run: Run, done: Done, *, last: bool) -> None:
     run.say(*done.messages)
-    run.settled = len(run.messages)
+    if not run.window.forced:  # A reply that has filled the model's window is no part of what begins anew.
+        run.settled = len(run.messages)
     recoveries = int(run.recovering)
     outcome = TurnOutcome(
         records=done.unstored,

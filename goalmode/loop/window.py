@@ -69,7 +69,8 @@ class Window:
 async def make_room(run: Run) -> None:
     """Make the next request fit into the work window.
 
-    Tells of the user's edit, and asks once a tooth for a checkpoint; or renders the context anew, which says both.
+    Where there is room for them, the user's edit is told, and once a tooth a checkpoint is asked for. Where there is
+    none, the conversation begins anew.
 
     Raises:
         Stopped: CONTEXT_OVERFLOW, not even a context that is rendered anew fits.
@@ -83,8 +84,8 @@ async def make_room(run: Run) -> None:
     run.say(*news)
     if window.asked or not window.nearly_full(run.tokens) or not run.history.unsaved:
         return
-    if run.history.turn >= goal.settings.max_turns:
-        return  # What follows is the handoff, which asks for the same.
+    if run.history.pauses or run.history.turn >= goal.settings.max_turns:
+        return  # A paused turn goes back as it is; and a handoff asks for the same.
     request = run.prompt("checkpoint_request")
     if window.full(run.tokens + run.ports.count_message(request)):
         await begin_anew(run)

@@ -19,6 +19,7 @@ class Provider:
 PROVIDERS: Mapping[str, Provider] = MappingProxyType(
     {
         "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY"),
+        "openai-responses": Provider("https://api.openai.com/v1", "OPENAI_API_KEY"),
         "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
     }
 )

@@ -15,7 +15,7 @@ def recover(store: Store, goal: Goal, dead: OpenWakeup, *, turns: int, jitter: f
 
     The old owner's lock file is taken first, so that nothing it started still runs when the goal is woken again.
     """
-    with locks.take_over(store.lock_file(goal.id, dead.fence)) as started:
+    with locks.take_over(store.lock_file(goal.id, dead.fence), dead.lease.owner.pid) as started:
         if started is None:
             return False
         now = store.clock.now()

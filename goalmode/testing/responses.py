@@ -124,7 +124,7 @@ def _part(
     kind = part["type"]
     key = "text" if kind == "output_text" else "refusal"
     text, counts = part[key], kind == "output_text"
-    more = {"logprobs": []} if counts else {}
+    more: dict[str, Any] = {"logprobs": []} if counts else {}
     yield {"type": "response.content_part.added", **at, "part": {**part, key: ""}}, 0
     for piece in pieces(text, start, step) if counts else [text]:
         yield {"type": f"response.{kind}.delta", **at, "delta": piece, **more}, len(piece) if counts else 0

@@ -15,18 +15,20 @@ A mistake is told in one line: the file, the line, the field, its value and what
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from goalmode.domain.text import one_line
-from goalmode.domain.workflow import EndTurn, Fault, Movement, Workflow, faults
+from goalmode.domain.workflow import EndTurn, Fault, Known, Movement, Workflow, faults
 from goalmode.errors import BadInput
 from goalmode.workflows.lines import line_of
 
 SHIPPED = ("pursue", "polish")
+
+NOTHING_KNOWN = Known()
 
 MAX_BYTES = 500_000
 """Longest file that is read."""
@@ -45,11 +47,11 @@ _MOVEMENT: Mapping[str, tuple[type, str]] = {
 }
 
 
-def load_workflow(given: str, tools: Collection[str] | None = None) -> Workflow:
+def load_workflow(given: str, known: Known = NOTHING_KNOWN) -> Workflow:
     """The shipped workflow called `given`, or the one in the TOML file of that path.
 
     Args:
-        tools: the tools' names, to check a movement's; None leaves that to the first wakeup.
+        known: names that movements are held to; what is not known is found out by the first wakeup.
 
     Raises:
         BadInput: there is no such workflow or file, or something in it is wrong.
@@ -69,7 +71,7 @@ def load_workflow(given: str, tools: Collection[str] | None = None) -> Workflow:
         raise BadInput("workflow", given, expected) from None
     if len(data) > MAX_BYTES:
         raise BadInput("workflow", given, f"a file of at most {MAX_BYTES:,} bytes")
-    return parse_workflow(text, one_line(Path(given).stem, 80), one_line(given, 200), tools)
+    return parse_workflow(text, one_line(Path(given).stem, 80), one_line(given, 200), known)
 
 
 def shipped(name: str) -> Workflow:
@@ -78,15 +80,13 @@ def shipped(name: str) -> Workflow:
     return parse_workflow(file.read_text("utf-8"), name, file.name)
 
 
-def parse_workflow(
-    text: str, name: str, source: str, tools: Collection[str] | None = None
-) -> Workflow:
+def parse_workflow(text: str, name: str, source: str, known: Known = NOTHING_KNOWN) -> Workflow:
     """The workflow that `text` describes.
 
     Args:
         name: it is stored under.
         source: what mistakes are told of, such as a path.
-        tools: the tools' names, to check a movement's.
+        known: names that movements are held to.
 
     Raises:
         BadInput: a mistake; only the first is told.
@@ -110,7 +110,7 @@ def parse_workflow(
         movements.append(_movement(given, fault, wrong))
     start = table.get("start", movements[0].name if movements else "")
     made = Workflow(name, start, tuple(movements))
-    mistake = next(faults(made, tools), None)
+    mistake = next(faults(made, known), None)
     if mistake is not None:
         raise wrong(mistake)
     return made

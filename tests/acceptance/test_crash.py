@@ -6,6 +6,8 @@ import hashlib
 import threading
 from typing import Any
 
+import pytest
+
 from goalmode import ExitReason, Goal
 from goalmode.testing import steps
 from tests.acceptance.cli import Command
@@ -101,6 +103,7 @@ def test_killed_between_a_tool_and_its_outcome(
     assert world.now(goal).spent.turns == 3
 
 
+@pytest.mark.slow
 def test_killed_before_anything_of_a_reply_was_stored(
     real_world: World, goalmode: Command, children: Children
 ) -> None:

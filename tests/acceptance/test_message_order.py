@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from goalmode import Exit, ExitReason, Goal
 from goalmode.orchestrator.goals import edit_goal, resume_goal
 from goalmode.testing import steps
@@ -19,6 +21,7 @@ def sleeping(world: World) -> tuple[steps.Step, Path]:
     return steps.tool("shell", {"command": "touch started; exec sleep 4321"}), world.workspace / "started"
 
 
+@pytest.mark.slow
 def test_a_history_cut_by_kill_9(real_world: World, children: Children) -> None:
     """B101: call, result, call, kill -9; then recovery prompt, work, a resume, and the end: nothing is refused."""
     world = real_world

@@ -79,6 +79,7 @@ def test_pipes_get_plain_text(goalmode: Command, goal: str) -> None:
         assert not re.search("[\x1b\r\x9b]", done.out + done.err), line
 
 
+@pytest.mark.slow
 def test_terminals_that_want_no_colour_get_none(goalmode: Command, goal: str, tmp_path: Path) -> None:
     """B130: with NO_COLOR or TERM=dumb a terminal gets the same words as with colours, and nothing else."""
     lines = reading(goal)[:8]
@@ -157,7 +158,7 @@ def provoke(reason: ExitReason, monkeypatch: pytest.MonkeyPatch) -> Callable[[in
         def fails(*arguments: Any, **named: Any) -> None:
             raise ZeroDivisionError("a fault of ours")
 
-        monkeypatch.setattr("goalmode.loop.wakeup.run_calls", fails)
+        monkeypatch.setattr("goalmode.orchestrator.wake.Wake.outcome", fails)
     return None
 
 

@@ -102,7 +102,7 @@ def test_files_are_looked_at_after_the_checks(world: World) -> None:
 def test_words_of_an_address_are_no_secrets() -> None:
     """A user name or `api-version` in a base URL takes neither PATH nor HOME from the tools; a key takes its own."""
     secrets = url_secrets("http://user:a-long-password@h/v1?api-version=preview&api_key=another-long-one")
-    mine = {"PATH": "/home/user/bin", "HOME": "/home/user", "STAGE": "preview"}
+    mine = {"PATH": "/opt/user/bin", "HOME": "/opt/user", "STAGE": "preview"}
 
     left = child_environment({**mine, "A": "a-long-password", "B": "x another-long-one"}, set(), secrets)
 

@@ -64,10 +64,10 @@ def test_the_key_is_nowhere(
     }[case]
     if case == "crash":
 
-        async def fails(*arguments: object, **named: object) -> None:
+        def fails(*arguments: object, **named: object) -> None:
             raise RuntimeError(f"a fault that knows {CANARY}")
 
-        monkeypatch.setattr("goalmode.loop.wakeup.run_calls", fails)
+        monkeypatch.setattr("goalmode.orchestrator.wake.Wake.outcome", fails)
     with Stub(script, key=CANARY) as stub:
         goal = goalmode.new(
             "x",

@@ -102,7 +102,8 @@ def test_a_second_ctrl_c_ends_at_once(goalmode: Command, workspace: Path, provid
     assert goalmode.turns(goal)[0]["calls"][0]["outcome"] == "interrupted"
 
 
-@pytest.mark.parametrize("tool", ["loops", pytest.param("swallows", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["loops", "swallows"])
 def test_ctrl_c_and_a_python_tool_that_will_not_end(
     goalmode: Command, workspace: Path, provider: Provider, children: Children, tool: str
 ) -> None:

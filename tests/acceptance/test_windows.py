@@ -20,7 +20,8 @@ C_LOCALE = {"LC_ALL": "C", "LANG": "C"}
 NO_UTF8 = {**C_LOCALE, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
-@pytest.mark.parametrize("encoding", [pytest.param("cp1252", marks=pytest.mark.slow), "ascii"])
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_a_console_that_lacks_the_letters(
     goalmode: Command, workspace: Path, provider: Provider, children: Children, tmp_path: Path, encoding: str
 ) -> None:

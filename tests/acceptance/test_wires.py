@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 from goalmode import ExitReason
 from goalmode.testing import Stub, steps
 from goalmode.testing.steps import Completion, StubCall
-from tests.acceptance.world import World
+from tests.acceptance.world import World, complete
 
 TURNS = 60
 WIRES = ["openai", "openai-responses"]
@@ -71,7 +72,7 @@ def test_sixty_turns_of_trouble_without_a_refused_request(world: World, wire: st
     assert ending.reason is ExitReason.MAX_TURNS_EXCEEDED, ending
     assert world.now(goal).spent.turns == TURNS
     assert len(stub.requests) >= TURNS + len(failed) >= TURNS + 8
-    assert {error.kind.value for error in failed} == {"STREAM_CUT", "SERVER"}
+    assert {error.kind.value for error in failed} == {"STREAM_CUT", "OVERLOADED"}
     outcomes = Counter(world.outcomes())
     assert outcomes["failed"] >= 12
     assert outcomes["success"] > TURNS // 2
@@ -95,6 +96,53 @@ def test_each_turn_shows_the_providers_own_word(world: World, wire: str) -> None
     shown = [(t["stop_reason"], t["stop_raw"]) for t in world.turns(goal)][:2]
     assert shown == list(zip(["TOOL_USE", "MAX_TOKENS"], words[wire], strict=True))
     assert stub.rejected == []
+
+
+WORDS: dict[str, list[str | None]] = {
+    "openai": [
+        *(
+            "stop",
+            "tool_calls",
+            "function_call",
+            "length",
+            "content_filter",
+            "null",
+            None,
+            "",
+            "abort",
+            "error",
+        ),
+        *("repetition", "pause_turn", "model_length", "sensitive", "MALFORMED_FUNCTION_CALL", "banana"),
+    ],
+    "openai-responses": [
+        *("completed", "max_output_tokens", "max_messages", "content_filter", "steered", None, "failed"),
+        *("cancelled", "queued", "in_progress", "banana"),
+    ],
+}
+ORDERLY = {
+    "openai": {"stop", "tool_calls", "function_call", "pause_turn"},
+    "openai-responses": {"completed"},
+}
+"""Words under which a call may be run. A paused chat completion that asks for our tools waits for us."""
+
+
+@pytest.mark.parametrize("called", [True, False], ids=["a claim", "no call"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_only_an_accepted_claim_succeeds_whatever_the_ending(world: World, wire: str, called: bool) -> None:
+    """A goal whose work is done ends in success only by a claim in an orderly reply, not by any word or text."""
+    (world.workspace / "marks").write_text("x")
+    for word, said in itertools.product(WORDS[wire], ["Everything is finished.", ""]):
+        goal = world.goal(deliverables=["marks"], max_turns=6)
+        claim = complete() if called else steps.text("")
+        work_ = steps.tool("shell", {"command": "cat marks"})
+        script = [work_, replace(claim, text=said, finish=word), *[steps.text("")] * 9]
+        with Stub(script) as stub:
+            world.profile = replace(world.profile, wire=wire, base_url=stub.base_url)
+            ending = world.wake(goal)
+
+        succeeded = ending.reason is ExitReason.CURRENT_TASK_DONE
+        assert (word, said, succeeded) == (word, said, called and word in ORDERLY[wire])
+        assert [refusal for refusal in stub.rejected if "has no step" not in refusal] == []
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -32,6 +32,8 @@ NEW = ("new", "Write a.txt.", "--workspace", "workspace", "--model", "openai:m")
         ((*NEW, "--max-turns", "x"), "max-turns"),
         ((*NEW, "--early-turns", "-1"), "early-turns"),
         ((*NEW, "--context-tokens", "10"), "context-tokens"),
+        ((*NEW, "--work-window", "10"), "work-window"),
+        ((*NEW, "--work-window", "all"), "work-window"),
         ((*NEW, "--context-policy", "forget"), "context-policy"),
         ((*NEW, "--lang", "de"), "lang"),
         ((*NEW, "--tools", "frob"), "frob"),

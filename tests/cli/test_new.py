@@ -35,7 +35,7 @@ def test_everything_of_the_contract_is_stored(cli: Any) -> None:
         "--max-turns", "7", "--turn-budget", "50", "--wakeup-budget", "4", "--token-budget", "200k",
         "--time-budget", "3h", "--deadline", "2099-01-31T18:00+01:00", "--until-budget", "--early-turns", "1",
         "--max-recoveries", "0", "--lang", "zh", "--context-policy", "replay", "--context-tokens", "9000", "--no-shell",
-        "--api-key-env", "MY_KEY",
+        "--api-key-env", "MY_KEY", "--work-window", "12k",
     )  # fmt: skip
     goal = cli("show", uid, "--json").json
 
@@ -50,6 +50,7 @@ def test_everything_of_the_contract_is_stored(cli: Any) -> None:
     assert [d["path"] for d in goal["deliverables"]] == ["my report.md", "out dir/a b.csv"]
     wanted = {"max_turns": 7, "early_turns": 1, "max_recoveries": 0, "lang": "zh", "policy": "replay"}
     wanted |= {"context_tokens": 9000, "until_budget": True, "api_key_env": "MY_KEY", "model": "openai:m"}
+    wanted |= {"work_window": 12_000}
     assert {name: goal["settings"][name] for name in wanted} == wanted
     assert "shell" not in goal["settings"]["tools"]
     assert "read_file" in goal["settings"]["tools"]
@@ -216,3 +217,58 @@ def test_edit_adds_and_drops_and_reopens(cli: Any) -> None:
     assert [d["path"] for d in goal["deliverables"]] == ["b.txt"]
     assert [(r["text"], r["check"]) for r in goal["requirements"]] == [("Neat.", None)]
     assert [r["objective"] for r in goal["revisions"]] == ["Write a.txt.", "Write b.txt."]
+
+
+def test_a_workflow_is_taken_by_name(cli: Any) -> None:
+    """`--workflow polish`: stored with the goal, which begins in its first movement; the default is pursue."""
+    polish = cli("show", cli.new("--workflow", "polish", "--until-budget"), "--json").json
+    usual = cli("show", cli.new(), "--json").json
+
+    assert (polish["movement"], polish["settings"]["workflow"]["name"]) == ("create", "polish")
+    assert [m["name"] for m in polish["settings"]["workflow"]["movements"]] == ["create", "verify", "improve"]
+    assert (usual["movement"], usual["settings"]["workflow"]["name"]) == ("pursue", "pursue")
+    assert "create, of the workflow polish" in cli("show", polish["id"]).out
+
+
+def test_a_workflow_file_is_read_once(cli: Any) -> None:
+    """What is changed in the file later does not change the goal."""
+    file = cli.workspace / "flow.toml"
+    file.write_text('[[movement]]\nname = "only"\ninstruction = "Do it so."\ntools = ["read_file"]\n')
+    uid = cli.new("--workflow", str(file))
+    file.write_text("nonsense")
+
+    [movement] = cli("show", uid, "--json").json["settings"]["workflow"]["movements"]
+
+    assert (movement["instruction"], movement["tools"]) == ("Do it so.", ["read_file"])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            '[[movement]]\nname = "a"\ninstruction = "x"\ntools = ["shel"]\n',
+            "flow.toml, line 4: tools: 'shel'",
+        ),
+        (
+            '[[movement]]\nname = "a"\ninstruction = "x"\ndefault_next = "b"\n',
+            "flow.toml, line 4: default_next",
+        ),
+        (
+            '[[movement]]\nname = "a"\ninstruction_template = "nowhere"\n',
+            "flow.toml, line 3: instruction_template",
+        ),
+        ('[[movement]\nname = "a"\n', "valid TOML"),
+    ],
+    ids=["tool", "next", "template", "syntax"],
+)
+def test_a_mistake_in_a_workflow_is_told_and_leaves_nothing(cli: Any, text: str, told: str) -> None:
+    """One line with file, line, field and value; no store is made."""
+    file = cli.workspace / "flow.toml"
+    file.write_text(text)
+
+    done = cli("new", "x", "--workspace", str(cli.workspace), "--model", "openai:m", "--workflow", str(file))
+
+    assert done.code == 2
+    assert told in done.err
+    assert done.err.count("\n") == 1
+    assert not cli.store.exists()

@@ -50,7 +50,7 @@ def test_our_own_wording_holds_no_closing_phrase(lang: str) -> None:
     for until_budget in (False, True):
         tools = ("update_working_checkpoint", "verify", "complete", "wait")
         told.append(package_prompts().frame("system", lang, tools=tools, until_budget=until_budget))
-    sources = Path(__file__).parents[2].joinpath("templates", lang).glob("*.j2")
+    sources = Path(__file__).parents[2].joinpath("templates", lang).rglob("*.j2")
     told += [source.read_text("utf-8") for source in sources]
 
     assert [text for text in told if completion_phrases(text)] == []
@@ -59,7 +59,9 @@ def test_our_own_wording_holds_no_closing_phrase(lang: str) -> None:
 def test_languages_have_the_same_files() -> None:
     """English and Chinese have the same templates, and each prompt has one."""
     root = Path(__file__).parents[2] / "templates"
-    english, chinese = ({p.name for p in (root / lang).glob("*.j2")} for lang in LANGS)
+    english, chinese = (
+        {str(p.relative_to(root / lang)) for p in (root / lang).rglob("*.j2")} for lang in LANGS
+    )
 
     assert english == chinese
     assert {f"{name}.j2" for name in PROMPTS} <= english

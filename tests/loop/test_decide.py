@@ -10,12 +10,15 @@ from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import GoalSettings
 from goalmode.domain.messages import Reply, ToolCall
 from goalmode.domain.signals import StopReason
-from goalmode.domain.steps import Claim, Close, Nudge, Resend, RunTools
+from goalmode.domain.steps import Claim, Close, Nudge, Resend, RunTools, Transition
+from goalmode.domain.workflow import EndTurn, Movement
 from goalmode.loop.decide import MAX_MALFORMED, MAX_PAUSES, MAX_TRUNCATIONS, decide
 from goalmode.loop.history import History
 
 WORK = ToolCall("c1", "shell", '{"command": "true"}')
 COMPLETE = ToolCall("c2", "complete", '{"status": "success", "summary": "done"}')
+GO = ToolCall("c3", "transition", '{"to": "b", "reason": "it is time"}')
+WAIT = ToolCall("c4", "wait", '{"seconds": 60, "reason": "the build"}')
 NOT_EXECUTED = {StopReason.MAX_TOKENS, StopReason.MISSING, StopReason.CONTEXT_OVERFLOW}
 FAIL_CLOSED = {
     StopReason.PROVIDER_ERROR,
@@ -112,3 +115,39 @@ def test_a_nudge_is_given_again_after_each_success() -> None:
     assert again == Nudge("nudge")
     assert isinstance(spent, Close)
     assert spent.exit.reason is ExitReason.YIELDED
+
+
+@pytest.mark.parametrize(
+    ("calls", "step"),
+    [
+        ((WORK, GO), Transition((WORK,), GO)),
+        ((GO, WORK, COMPLETE), Transition((WORK,), GO, (COMPLETE,))),
+        ((COMPLETE, GO), Claim((), COMPLETE, (GO,))),
+        ((WAIT, WORK), RunTools((WORK, WAIT))),
+        ((WAIT, WORK, COMPLETE), RunTools((WORK, WAIT), (COMPLETE,))),
+        ((WORK, COMPLETE, GO, WAIT), Claim((WORK,), COMPLETE, (GO, WAIT))),
+    ],
+)
+def test_the_first_control_call_comes_last_and_others_not_at_all(
+    calls: tuple[ToolCall, ...], step: object
+) -> None:
+    """Siblings first, then the first control call; each further one is surplus, in the reply's order."""
+    assert decide(Reply(StopReason.TOOL_USE, "", calls), History(turn=1), GoalSettings()) == step
+
+
+@pytest.mark.parametrize("stop", list(StopReason), ids=lambda s: s.value)
+@pytest.mark.parametrize("text", ["", " ", "All done."], ids=["silent", "blank", "prose"])
+@pytest.mark.parametrize("calls", [(), (WORK,), (GO,)], ids=["none", "work", "transition"])
+def test_only_an_ended_turn_with_words_claims_by_ending(
+    stop: StopReason, text: str, calls: tuple[ToolCall, ...]
+) -> None:
+    """In a movement of claims: END_TURN, words, no calls, and no last call to be made; nothing else."""
+    movement = Movement("a", "x", end_turn=EndTurn.CLAIM)
+    last = Exit(ExitReason.MAX_TURNS_EXCEEDED)
+
+    step = decide(Reply(stop, text, calls), History(turn=1), GoalSettings(), movement=movement)
+    final = decide(Reply(stop, text, calls), History(turn=1), GoalSettings(), last, movement=movement)
+
+    claims = stop is StopReason.END_TURN and bool(text.strip()) and not calls
+    assert (step == Claim((), None)) == claims
+    assert not isinstance(final, Claim)

@@ -16,7 +16,7 @@ from goalmode.domain.messages import Message, Reply, Request, ToolResult, Usage,
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.signals import ErrorKind, StopReason
 from goalmode.errors import ModelError
-from goalmode.model.wire import exchange
+from goalmode.model.wire import assembly, exchange
 from goalmode.model.wire.anthropic import AnthropicMessages
 from goalmode.testing import Stub, steps
 from goalmode.testing.steps import Completion, cut, echo, error_chunk, raw, status, text, tool, tools
@@ -205,6 +205,38 @@ ERRORS = {
 def test_errors_are_found_wherever_they_are(send: Send, step: steps.Step, kind: ErrorKind) -> None:
     """An error event comes with HTTP 200; it is an error of its own kind all the same (B61, B98)."""
     assert send([step]).error.kind is kind
+
+
+@pytest.mark.parametrize(
+    ("step", "bound"),
+    [
+        (tools([("shell", "{}")] * 5_000), "512 tool calls"),
+        (text("x" * 2_000), "1000 characters"),
+        (text("x", reasoning="x" * 2_000), "1000 characters"),
+        (tool("shell", {"command": "x" * 2_000}), "1000 characters"),
+    ],
+    ids=["calls", "text", "thinking", "arguments"],
+)
+def test_a_reply_beyond_its_bounds_is_given_up(
+    send: Send, monkeypatch: pytest.MonkeyPatch, step: Completion, bound: str
+) -> None:
+    """A flood is the server's error, told with the bound that it passed."""
+    if "characters" in bound:
+        monkeypatch.setattr(assembly, "MAX_CHARACTERS", 1_000)
+
+    error = send([step]).error
+
+    assert (error.kind, bound in error.message) == (ErrorKind.SERVER, True), error.message
+
+
+def test_bytes_that_are_no_utf_8_are_replaced(send: Send) -> None:
+    """A broken byte costs one character, not the reply."""
+    events = (
+        b'data: {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "a\xff"}}\n\n'
+        b'data: {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}\n\n'
+    )
+
+    assert send([raw(EVENTS + events)]).reply.text == "a�"
 
 
 def test_a_server_that_does_not_stream_is_understood(send: Send) -> None:

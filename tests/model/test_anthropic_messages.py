@@ -358,8 +358,8 @@ def test_thinking_is_byte_identical_or_wholly_absent(messages: list[Message]) ->
         if block["type"] in ("thinking", "redacted_thinking")
     ]
     for message in messages:
-        blocks = message.extra.get(EXTRA, []) if isinstance(message, Assistant) else []
-        thoughts = [json.dumps(b) for b in blocks if b["type"] in ("thinking", "redacted_thinking")]  # type: ignore[attr-defined]
+        blocks: Any = message.extra.get(EXTRA, []) if isinstance(message, Assistant) else []
+        thoughts = [json.dumps(b) for b in blocks if b["type"] in ("thinking", "redacted_thinking")]
         assert sum(t in thoughts for t in sent) in (0, len(thoughts))
     assert all('"signature": "EqQBCgIYAhIM=="' in t or "data" in t for t in sent)
 

@@ -17,6 +17,7 @@ from goalmode.domain.messages import Reply, Request, System, ToolResult, Usage, 
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.signals import ErrorKind, StopReason
 from goalmode.errors import ModelError
+from goalmode.model.json_action import JsonActions
 from goalmode.model.wire import exchange
 from goalmode.model.wire.openai_responses import OpenAIResponses
 from goalmode.model.wire.responses_messages import EXTRA
@@ -307,6 +308,17 @@ def test_ids_are_unique_over_the_whole_conversation(respond: Ask) -> None:
     twins = [StubCall("shell", "{}", id="x"), StubCall("shell", "{}", id="x"), StubCall("shell", "{}", id="")]
 
     assert [c.id for c in respond([tools(twins)]).reply.calls] == ["x", "call_1", "call_2"]
+
+
+def test_the_json_action_protocol_works_over_it(respond: Ask) -> None:
+    """A model without native calls is held to the schema by `text.format`, and its object is a call."""
+    action = text('{"tool": "shell", "arguments": {"command": "ls"}}')
+    asked = respond([action], wrap=JsonActions)
+
+    assert [(c.name, c.arguments) for c in asked.reply.calls] == [("shell", '{"command": "ls"}')]
+    body = asked.stub.requests[0].body
+    assert body["text"]["format"]["type"] == "json_schema"
+    assert "tools" not in body
 
 
 def test_the_key_is_a_bearer_token(respond: Ask) -> None:

@@ -125,6 +125,13 @@ def test_a_call_that_was_not_completed_is_a_cut_reply(status: str, streamed: boo
     assert (reply.stop, len(reply.calls), reply.extra) == (S.MAX_TOKENS, 1, {})
 
 
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+def test_a_response_that_is_not_finished_asks_for_no_tools(status: str) -> None:
+    """More may come: without calls it is asked for again, and the calls it holds so far are not run."""
+    assert assembled(whole(message(), status=status)).stop is S.PAUSE
+    assert assembled(whole(message(), called(), status=status)).stop is S.MAX_TOKENS
+
+
 def test_a_call_that_was_announced_and_never_done_is_a_cut_reply() -> None:
     """What grew without an end is not whole, whatever the response says of itself."""
     reply = assembled(added(0, called("")), delta("function_call_arguments", 0, '{"a":1}'), ended())

@@ -83,7 +83,12 @@ ALARM_ROWS = {
 @pytest.mark.parametrize(("word", "stop"), ALARM_ROWS.items())
 def test_each_word_behind_a_gateway_has_its_meaning(word: str, stop: StopReason) -> None:
     """Other providers' words are heard beside `stop`, in either case, and where a gateway lets them through."""
-    assert {stop} == {read("stop", word), read("stop", word.upper()), read(word, None), read(word.upper(), None)}
+    assert {stop} == {
+        read("stop", word),
+        read("stop", word.upper()),
+        read(word, None),
+        read(word.upper(), None),
+    }
 
 
 def test_the_tables_hold_these_rows_and_no_other() -> None:

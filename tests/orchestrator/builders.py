@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,13 @@ class FakeRenderer:
 
     def observe(self, goal: Goal) -> tuple[Observed, ...]:
         return tuple(Observed(d.path, exists=False) for d in goal.deliverables)
+
+    def rerender(
+        self, snapshot: Snapshot, conversation: Sequence[Message], *, limit: int, turns_left: int
+    ) -> Rendered:
+        self.seen.append(snapshot)
+        text = f"wakeup {snapshot.wakeup} goes on: {snapshot.goal.objective}, {turns_left} turns left"
+        return Rendered(text, (System("be good"), User(text), *conversation), tokens=limit)
 
     def render(self, snapshot: Snapshot) -> Rendered:
         self.seen.append(snapshot)

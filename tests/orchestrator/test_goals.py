@@ -69,6 +69,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("max-recoveries", {"settings": GoalSettings(max_recoveries=-1)}),
     ("lang", {"settings": GoalSettings(lang="fr")}),
     ("context-tokens", {"settings": GoalSettings(context_tokens=10)}),
+    ("work-window", {"settings": GoalSettings(work_window=999)}),
 ]
 
 

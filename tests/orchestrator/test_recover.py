@@ -139,9 +139,9 @@ def test_a_stop_that_arrives_during_the_recovery_is_honoured(
     abandon(store)
     take_over = locks.take_over
 
-    def slowly(path: Path) -> object:
+    def slowly(path: Path, old_owner: int) -> object:
         stop_goal(store, now(store, goal), Control.PAUSE)
-        return take_over(path)
+        return take_over(path, old_owner)
 
     monkeypatch.setattr(locks, "take_over", slowly)
 

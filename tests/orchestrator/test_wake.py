@@ -59,6 +59,32 @@ def test_a_wakeup_from_claim_to_close(store: Store, goal: Goal, clock: ManualClo
     assert begin(store, goal).seq == 2
 
 
+def test_a_conversation_begins_anew_from_the_state(store: Store, goal: Goal, clock: ManualClock) -> None:
+    """The state is read again as the running wakeup's: its number, its actions, the ending before it; all is stored."""
+    first = begin(store, goal)
+    turn(first)
+    first.close(GO_ON)
+    renderer = FakeRenderer()
+    wake = begin(store, goal, renderer)
+    turn(wake, prefix="d")
+    edit_goal(store, now(store, goal), objective="Write about storms.")
+    clock.advance(4)
+
+    wake.rerender(wake.messages[2:], limit=77, turns_left=5, reserve_output=9)
+
+    seen = renderer.seen[-1]
+    assert wake.messages[1].text == "wakeup 2 goes on: Write about storms., 5 turns left"  # type: ignore[union-attr]
+    assert (wake.context_tokens, wake.goal.revision, wake.goal.spent.active_seconds) == (77, 2, 4.0)
+    assert seen.last is not None
+    assert (seen.wakeup, seen.last.wakeup, [a.wakeup for a in seen.actions]) == (2, 1, [1, 2])
+    assert rows(store, "SELECT n, tokens, messages IS NULL FROM contexts WHERE wakeup = 2 ORDER BY n") == [
+        (0, 100, 0),
+        (1, 77, 1),
+    ]
+    reserved = "SELECT reserved_input, reserved_output, inbox_seen FROM wakeups WHERE id = 2"
+    assert rows(store, reserved) == [(77, 9, now(store, goal).inbox_head)]
+
+
 def test_time_asleep_is_no_active_time(store: Store, goal: Goal, clock: ManualClock) -> None:
     """B30: 17 hours with a closed lid between two turns cost one second; the goal is not exhausted."""
     wake = begin(store, goal)

@@ -9,7 +9,8 @@ import pytest
 
 from goalmode.domain.budget import Limits
 from goalmode.domain.exits import GoalStatus
-from goalmode.domain.goal import Control, Requirement, RequirementStatus
+from goalmode.domain.goal import Control, GoalSettings, Requirement, RequirementStatus
+from goalmode.domain.workflow import EndTurn, Movement, Workflow
 from goalmode.errors import NotAllowed, UnknownGoal
 from goalmode.state import goals
 from goalmode.state import tables as t
@@ -220,3 +221,18 @@ def test_a_goal_belongs_to_the_host_of_its_workspace(store: Store) -> None:
     """Its label is the creator's."""
     with Store(str(store.path), owner=replace(Owner.current(), host_label="build-7")) as elsewhere:
         assert new_goal(elsewhere).host_label == "build-7"
+
+
+def test_a_workflow_is_stored_with_its_goal(store: Store) -> None:
+    """A goal keeps the movements it was created with and begins at their start; secrets are struck out."""
+    first = Movement("a", "Do it with sk-" + "a1b2" * 10 + ".", "", ("shell",), "b", EndTurn.CLAIM)
+    workflow = Workflow("mine", "b", (first, Movement("b", instruction_template="pursue")))
+
+    goal = new_goal(store, settings=GoalSettings(workflow=workflow))
+
+    kept = goal.settings.workflow
+    assert goal.movement == "b"
+    assert (kept.name, kept.start, kept.movements[1:]) == ("mine", "b", workflow.movements[1:])
+    assert replace(kept.movements[0], instruction="") == replace(first, instruction="")
+    assert "a1b2a1b2" not in kept.movements[0].instruction
+    assert kept.movements[0].instruction.startswith("Do it with ")

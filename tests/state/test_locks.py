@@ -128,15 +128,25 @@ def test_marks_of_another_boot_and_torn_lines_are_no_marks(path: Path) -> None:
         assert started == {"c0"}
 
 
-def test_a_tool_that_cannot_be_ended_is_waited_for_and_then_reported(
+def test_a_tool_that_was_never_recorded_is_ended_too(path: Path) -> None:
+    """B41: kill -9 between a tool's start and its mark, or a tool that left its group: it still holds the lock."""
+    with gate(path).enter("c0") as hold:
+        tool = sleeper(hold)
+    with tool:
+        with take_over(path) as started:
+            assert started == {"c0"}
+        assert tool.wait() == -signal.SIGKILL
+
+
+def test_an_old_owner_that_lives_is_waited_for_and_then_reported(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that left its group keeps the lock: the goal must not be woken, and the file stays."""
+    """It may only be slow: it is not ended, the goal must not be woken, and the file stays."""
     monkeypatch.setattr(locks, "TAKEOVER_SECONDS", 0.2)
     with gate(path).enter("c0") as hold:
         tool = sleeper(hold)  # Never marked: it is in no recorded group.
     with tool:
-        with take_over(path) as started:
+        with take_over(path, tool.pid) as started:
             assert started is None
         assert path.exists()
         tool.kill()

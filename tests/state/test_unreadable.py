@@ -37,6 +37,16 @@ def problem(store: Store) -> str:
     return str(caught.value)
 
 
+MOVEMENT = {
+    "name": "a",
+    "instruction": "x",
+    "instruction_template": "",
+    "tools": None,
+    "default_next": "ABORT",
+    "end_turn": "nudge",
+}
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -81,8 +91,16 @@ def test_a_column_that_holds_no_object_is_named(store: Store, text: str) -> None
         ("tools", "shell"),
         ("tools", [1]),
         ("context_tokens", "4k"),
+        ("work_window", "4k"),
         ("until_budget", "yes"),
         ("lang", 1),
+        ("workflow", "polish"),
+        ("workflow", {}),
+        ("workflow", {"name": "w", "start": "a", "movements": []}),
+        ("workflow", {"name": "w", "start": "a", "movements": [{"name": "a"}]}),
+        ("workflow", {"name": "w", "start": "a", "movements": [MOVEMENT | {"tools": [1]}]}),
+        ("workflow", {"name": "w", "start": "a", "movements": [MOVEMENT | {"end_turn": "sing"}]}),
+        ("workflow", {"name": "w", "start": "a", "movements": [MOVEMENT | {"default_next": "b"}]}),
     ],
 )
 def test_a_setting_of_another_type_is_named(store: Store, field: str, value: object) -> None:
@@ -101,6 +119,7 @@ def test_a_setting_of_another_type_is_named(store: Store, field: str, value: obj
         ("spent_turns", "many"),
         ("spent_input", -5),
         ("streak", 1.5),
+        ("movement", "nowhere"),
         ("created_at", "yesterday"),
         ("next_wakeup_at", "soon"),
     ],

@@ -84,12 +84,11 @@ def last_turns(
         prompts, left = (), room
     kept: list[tuple[Message, ...]] = []
     for reply, results in reversed(list(complete_turns(conversation))):
-        turn = (reply, *results)
+        turn: tuple[Message, ...] = (reply, *results)
         price = sum(map(cost, turn))
-        if price > left and not kept:
-            turn = _cut(reply, results, left, cost, count)
-            price = sum(map(cost, turn))
-        if not turn or price > left:
+        if price > left:
+            if not kept:
+                kept.append(_cut(reply, results, left, cost, count))
             break
         kept.append(turn)
         left -= price
@@ -141,13 +140,9 @@ def _cut(
     for _ in range(_CUTS):
         if left <= 0:
             break
-        turn = (
-            reply,
-            *(
-                replace(r, text=to_tokens(r.text, share, count, shortened))
-                for r, share in zip(results, _shares(sizes, left), strict=True)
-            ),
-        )
+        shares = zip(results, _shares(sizes, left), strict=True)
+        cut = [replace(r, text=to_tokens(r.text, share, count, shortened)) for r, share in shares]
+        turn: tuple[Message, ...] = (reply, *cut)
         # Parts that are counted alone add up to about the whole, not to exactly the whole.
         above = sum(map(cost, turn)) - room
         if above <= 0:

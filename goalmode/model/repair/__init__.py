@@ -19,29 +19,34 @@ from goalmode.model.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """A conversation that may be sent, and what was done to it: nothing, as a rule."""
+    """A conversation that may be sent, and what was done to it: nothing, as a rule.
+
+    Attributes:
+        places: of each message, where it stood before; what was put in stands where its reason did.
+    """
 
     messages: tuple[Message, ...]
-    fixes: tuple[Fix, ...] = ()
+    fixes: tuple[Fix, ...]
+    places: Sequence[int]
 
 
 def repair(messages: Sequence[Message], rules: Rules, *, resuming: bool = False) -> Repaired:
     """`messages` as `rules` demand them.
 
     Args:
-        resuming: the conversation may end with the model's own words: a paused reply that is sent back.
+        resuming: the last message may be the model's own words: a paused reply that is sent back.
     """
     given = tuple(messages)
     notes = Notes()
+    paused = len(given) - 1 if resuming else None
     placed = system_first(list(enumerate(given)), notes)
     placed = without_blanks(placed, rules, notes)
     placed = paired(placed, rules, notes)
     placed = opened(placed, notes)
-    placed = with_sound_reasoning(placed, given, rules, notes)
+    placed = with_sound_reasoning(placed, given, rules, notes, paused=paused)
     placed = spaced(placed, rules, notes)
-    placed = ended(placed, rules, notes, resuming)
+    placed = ended(placed, rules, notes, paused=paused)
     if not notes.fixes:
-        return Repaired(given)
-    return Repaired(
-        tuple(message for _, message in placed), tuple(sorted(notes.fixes, key=lambda fix: fix.message))
-    )
+        return Repaired(given, (), range(len(given)))
+    places, sent = zip(*placed, strict=True)
+    return Repaired(sent, tuple(sorted(notes.fixes, key=lambda fix: fix.message)), places)

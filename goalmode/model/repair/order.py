@@ -76,11 +76,16 @@ def spaced(placed: list[Placed], rules: Rules, notes: Notes) -> list[Placed]:
     return apart
 
 
-def ended(placed: list[Placed], rules: Rules, notes: Notes, resuming: bool) -> list[Placed]:
+def ended(placed: list[Placed], rules: Rules, notes: Notes, *, paused: int | None) -> list[Placed]:
+    """With the user or a result last, or with the reply that was paused."""
     at, last = placed[-1]
-    if not isinstance(last, Assistant):
-        return placed
-    if resuming and (not rules.blocks or last.extra.get(rules.blocks)):
+    if not isinstance(last, Assistant) or may_end((at, last), rules, paused):
         return placed
     notes.add(FixKind.FILLED, at, "the conversation ends with the user, or with a result")
     return [*placed, (at, User(SILENCE))]
+
+
+def may_end(last: Placed, rules: Rules, paused: int | None) -> bool:
+    """Whether a conversation may end with this reply, which was paused and is sent back."""
+    at, reply = last
+    return at == paused and isinstance(reply, Assistant) and rules.resumable(reply)

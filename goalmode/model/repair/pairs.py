@@ -48,6 +48,8 @@ def paired(placed: list[Placed], rules: Rules, notes: Notes) -> list[Placed]:
     Models use ids again: a result belongs to the newest reply before it that has a call of its id, and there to the
     first such call without one.
     """
+    if _are_paired(placed, rules):
+        return placed
     parts: list[Placed | _Turn] = []
     newest: dict[str, list[_Call]] = {}
     taken: set[str] = set()
@@ -67,6 +69,26 @@ def paired(placed: list[Placed], rules: Rules, notes: Notes) -> list[Placed]:
     return [
         p for part in parts for p in (_together(part, rules, notes) if isinstance(part, _Turn) else (part,))
     ]
+
+
+def _are_paired(placed: list[Placed], rules: Rules) -> bool:
+    """Whether there is nothing to do: as a rule, so it is found out quickly."""
+    taken: set[str] = set()
+    waiting: list[str] = []
+    for _, message in placed:
+        if isinstance(message, ToolResult):
+            if message.call_id not in waiting or (rules.call_order and message.call_id != waiting[0]):
+                return False
+            waiting.remove(message.call_id)
+        elif waiting:
+            return False
+        elif isinstance(message, Assistant) and message.calls:
+            waiting = [call.id for call in message.calls]
+            taken.update(waiting)
+            if not all(rules.ids.fullmatch(c.id) and _is_object(c.arguments) for c in message.calls):
+                return False
+    asked = sum(len(message.calls) for _, message in placed if isinstance(message, Assistant))
+    return not waiting and len(taken) == asked
 
 
 def _named(call: ToolCall, taken: set[str], rules: Rules) -> str:

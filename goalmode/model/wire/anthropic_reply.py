@@ -136,6 +136,7 @@ class MessageAssembly:
         ]
         calls = with_unique_ids(asked, used_ids)
         kept = _kept(blocks, calls)
+        extra = anthropic_blocks.extra(kept)
         stop = reconcile(
             self.stop,
             calls=len(calls),
@@ -153,7 +154,7 @@ class MessageAssembly:
             stop_raw=self.word,
             stop_detail=sendable(anthropic_stop.detail(self.details)) or filtered,
             model=sendable(self.model),
-            extra=anthropic_blocks.extra(kept) if _is_sendable(kept) else {},
+            extra=extra if _is_sendable(extra) else {},
         )
 
     def _envelope(self, message: Mapping[str, Any], *, final: bool = False) -> None:
@@ -232,10 +233,10 @@ def _marker(block: _Block, id_: str) -> dict[str, Any]:
     return {**others, "id": id_}
 
 
-def _is_sendable(kept: list[dict[str, Any]]) -> bool:
-    """Whether the blocks can go back byte for byte."""
+def _is_sendable(extra: Mapping[str, object]) -> bool:
+    """Whether what was kept can go back byte for byte."""
     try:
-        return bool(strict_json.loads(strict_json.encoded(kept)) == kept)
+        return bool(strict_json.loads(strict_json.encoded(extra)) == extra)
     except (ValueError, RecursionError):
         return False
 

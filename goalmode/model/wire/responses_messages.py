@@ -111,7 +111,10 @@ def _assistant(message: Assistant, model: str, ids: set[str]) -> list[Item]:
                 sent.append(item)
             case "message":
                 sent.append(
-                    {**_said(string(item.get("text"))), **({"phase": item["phase"]} if item.get("phase") else {})}
+                    {
+                        **_said(string(item.get("text"))),
+                        **({"phase": item["phase"]} if item.get("phase") else {}),
+                    }
                 )
             case _:
                 sent.append({**({"id": item["id"]} if item.get("id") else {}), **_call(next(calls))})

@@ -28,7 +28,7 @@ from goalmode.model.wire.assembly import (
 )
 from goalmode.model.wire.responses_items import DELTAS, Item, kept
 from goalmode.model.wire.responses_messages import joined
-from goalmode.model.wire.responses_stop import read, reconcile, word
+from goalmode.model.wire.responses_stop import PENDING, read, reconcile, word
 
 TERMINALS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
@@ -102,7 +102,7 @@ class ResponseAssembly:
         stop = reconcile(
             self.stop,
             calls=len(calls),
-            cut_calls=sum(not item.whole for item in called),
+            cut_calls=sum(self.status in PENDING or not item.whole for item in called),
             refused=bool(refusal.strip()),
         )
         text = joined(said for item in items if (said := sendable(item.value("text"))).strip())
@@ -116,7 +116,7 @@ class ResponseAssembly:
             stop_raw=None if raw is None else sendable(raw),
             stop_detail=refusal or filtered,
             model=sendable(self.model),
-            extra=kept(items, self.asked),
+            extra={} if self.status in PENDING else kept(items, self.asked),
         )
 
     def _head(self, response: Mapping[str, Any]) -> None:

@@ -13,14 +13,15 @@ from goalmode.model.wire.openai_stop import reconcile as reconcile_chat
 
 _S = StopReason
 
+PENDING = frozenset({"queued", "in_progress"})
+"""Not the end yet: it is asked for again, and nothing that it holds so far is whole."""
+
 STATUS: Mapping[str, StopReason] = MappingProxyType(
     {
         "completed": _S.END_TURN,
         "failed": _S.PROVIDER_ERROR,
         "cancelled": _S.CANCELLED,
-        # Not the end yet: it is asked for again.
-        "queued": _S.PAUSE,
-        "in_progress": _S.PAUSE,
+        **dict.fromkeys(PENDING, _S.PAUSE),
     }
 )
 """`incomplete` is read by its reason."""
