@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from goalmode.domain.profile import ModelProfile
     from goalmode.domain.signals import StopReason
     from goalmode.domain.work import StatePatch, WorkState
+    from goalmode.domain.workflow import Movement, Workflow
     from goalmode.errors import GoalmodeError
     from goalmode.loop.history import History
     from goalmode.orchestrator.goals import create_goal
@@ -41,6 +42,7 @@ _HOMES = {
     "History": "goalmode.loop.history",
     "Limits": "goalmode.domain.budget",
     "ModelProfile": "goalmode.domain.profile",
+    "Movement": "goalmode.domain.workflow",
     "Reply": "goalmode.domain.messages",
     "Requirement": "goalmode.domain.goal",
     "Skip": "goalmode.orchestrator.wake",
@@ -54,6 +56,7 @@ _HOMES = {
     "Usage": "goalmode.domain.messages",
     "Wake": "goalmode.orchestrator.wake",
     "WorkState": "goalmode.domain.work",
+    "Workflow": "goalmode.domain.workflow",
     "begin_wakeup": "goalmode.wiring",
     "close_wakeup": "goalmode.orchestrator.wake",
     "create_goal": "goalmode.orchestrator.goals",
@@ -77,6 +80,7 @@ __all__ = [
     "History",
     "Limits",
     "ModelProfile",
+    "Movement",
     "Reply",
     "Requirement",
     "Skip",
@@ -90,6 +94,7 @@ __all__ = [
     "Usage",
     "Wake",
     "WorkState",
+    "Workflow",
     "begin_wakeup",
     "close_wakeup",
     "create_goal",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +59,9 @@ WIRES: Mapping[str, Callable[..., OpenModel]] = {
     "anthropic": AnthropicMessages,
 }
 """By the name of the wire format in a model's profile."""
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -264,7 +268,7 @@ async def run_wakeup(
         judge=judge(Path(shop.goal.workspace), shop.redact),
         environment=shop.environment,
         redact=shop.redact,
-        sink=sink or _ignore,
+        sink=_ignore if sink is None else _unfailing(sink),
         stop=stop or _never,
     )
     return await _run_wakeup(wake, ports)
@@ -317,6 +321,23 @@ def url_secrets(url: str) -> tuple[str, ...]:
         if _LETS_IN.search(name) or len(value) >= _LONG_ENOUGH_FOR_A_KEY
     ]
     return tuple(text for text in (parts.password or parts.username, *keys) if text)
+
+
+def _unfailing(sink: Sink) -> Sink:
+    """A display that fails must not end the wakeup that it shows: it is logged once, and told nothing more."""
+    failed = False
+
+    def told(event: Event) -> None:
+        nonlocal failed
+        if failed:
+            return
+        try:
+            sink(event)
+        except Exception:  # noqa: BLE001 - it is not ours
+            failed = True
+            _log.exception("the sink failed at %s; it is told nothing more", event.kind)
+
+    return told
 
 
 def _ignore(event: Event) -> None:

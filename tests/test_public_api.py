@@ -102,3 +102,29 @@ def test_a_python_tool(tmp_path: Path) -> None:
     assert greeted == ["Ada"]
     assert ending.reason is ExitReason.CURRENT_TASK_DONE
     assert ending.facts["basis"] == "evidence-only"
+
+
+def test_a_display_that_fails_does_not_end_the_wakeup(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A sink of the user's that raises is logged once and told nothing more; the goal goes on to its end."""
+    told: list[str] = []
+
+    def broken(event: object) -> None:
+        told.append(getattr(event, "kind", ""))
+        raise ValueError("no display")
+
+    (tmp_path / "a.txt").write_text("x")
+    model = ScriptedModel([call("complete", status="success", summary="There.")])
+    with Store(str(tmp_path / "goals.sqlite")) as store:
+        goal = create_goal(store, GoalSpec("Make a.txt.", str(tmp_path), deliverables=("a.txt",)))
+        wake = begin_wakeup(store, goal, profile=PROFILE)
+        assert isinstance(wake, Wake)
+
+        async def run() -> Exit:
+            return await run_wakeup(wake, model, sink=broken)
+
+        assert anyio.run(run).reason is ExitReason.CURRENT_TASK_DONE
+
+    assert told == ["wakeup_started"]
+    assert "told nothing more" in caplog.text

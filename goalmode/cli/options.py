@@ -114,7 +114,8 @@ def _decoded(data: bytes, field: str) -> str:
 
 
 model_options = together(
-    click.option("--model", metavar="M", type=UTF8, help="openai:NAME, or a profile of goalmode.toml."),
+    click.option("--model", metavar="M", type=UTF8,
+                 help="openai:NAME, openai-responses:NAME, anthropic:NAME, or a profile of goalmode.toml."),
     click.option("--base-url", metavar="URL", type=UTF8, help="The model's server; overrides the profile's."),
     click.option("--api-key-env", metavar="NAME", type=UTF8,
                  help="The environment variable that holds the key. The key itself is never stored."),

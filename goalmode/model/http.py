@@ -161,7 +161,10 @@ class Http:
         if self._own is None or self._own_loop != loop:
             self._own_loop = loop
             timeout = httpx.Timeout(self._timeout, connect=min(self._timeout, CONNECT_SECONDS))
-            self._own = httpx.AsyncClient(timeout=timeout, trust_env=not is_loopback(self._url.host))
+            encrypted = self._url.scheme == "https"  # Elsewhere no certificates need be loaded.
+            self._own = httpx.AsyncClient(
+                timeout=timeout, verify=encrypted, trust_env=not is_loopback(self._url.host)
+            )
         return self._own
 
 

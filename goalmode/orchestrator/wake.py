@@ -27,6 +27,7 @@ from goalmode.orchestrator.progress import REMEMBERED, Progress, result_key
 from goalmode.orchestrator.recover import recover
 from goalmode.state import closing, goals, journal, locks, movements, snapshot, wakeups
 from goalmode.state.checks import CheckResult
+from goalmode.state.closing import ClaimSuperseded
 from goalmode.state.journal import OpenTurn, PlannedCall, TurnOutcome
 from goalmode.state.movements import Moved
 from goalmode.state.store import Store
@@ -233,17 +234,21 @@ class Wake:
             progressed=self.progress.total > 0,
             jitter=random.random(),
         )
-        now = self._store.clock.now()
-        stored, _ = closing.close(
-            self._store,
-            self._claimed,
-            exit,
-            after(exit, standing, now),
-            active_ms=self._active_ms(),
-            now=now,
-            revision=self.goal.revision,
-            checks=checks,
-        )
+        now, mark = self._store.clock.now(), self._mark
+        try:
+            stored, _ = closing.close(
+                self._store,
+                self._claimed,
+                exit,
+                after(exit, standing, now),
+                active_ms=self._active_ms(),
+                now=now,
+                revision=self.goal.revision,
+                checks=checks,
+            )
+        except ClaimSuperseded:
+            self._mark = mark  # Nothing was charged, and the wakeup goes on.
+            raise
         self.let_go()
         locks.discard(self._store.lock_file(self._claimed.goal, self._claimed.fence))
         return stored

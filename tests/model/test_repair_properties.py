@@ -64,7 +64,7 @@ def holds_of_right_ones(check: Check) -> Callable[[Format, int], None]:
 
 
 def _tried(check: Check, read: Read) -> Callable[[Format, int], None]:
-    @pytest.mark.parametrize("histories", [500, pytest.param(20_000, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("histories", [500, pytest.param(4_000, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
     def test(form: Format, histories: int) -> None:
         @settings(max_examples=histories, suppress_health_check=list(HealthCheck), database=None)
@@ -238,12 +238,17 @@ def test_i16_the_model_never_has_the_last_word(case: Case) -> None:
 
 @holds
 def test_i18_the_providers_own_tools_are_answered(case: Case) -> None:
-    """I18: a call of the provider's own tool has its result, except in a paused reply at the end."""
-    sent = case.form.sent(case.sent)["messages"] if case.form.name == "anthropic" else []
+    """I18: a call of the provider's own tool has its result: but in a paused reply at the end, or beside calls of ours.
+
+    There it may still come, with a later reply.
+    """
+    sent = case.form.sent(case.sent)["messages"][:-1] if case.form.name == "anthropic" else []
+    kinds = [{block["type"] for block in message["content"]} for message in sent]
     blocks = [(n, block) for n, message in enumerate(sent) for block in message["content"]]
     answered = {b["tool_use_id"] for _, b in blocks if b["type"] == "web_search_tool_result"}
+    asked = {b["id"] for n, b in blocks if b["type"] == "server_tool_use" and "tool_use" not in kinds[n]}
 
-    assert {b["id"] for n, b in blocks if b["type"] == "server_tool_use" and n < len(sent) - 1} <= answered
+    assert asked <= answered
 
 
 rows = st.recursive(
