@@ -248,7 +248,7 @@ async def _wrap_up(run: Run, verdict: Verdict) -> Call:
     if verdict.affordable is Affordable.NOTHING or wrapped:
         raise Stopped(exhausted(verdict.hit, wrap_up="done" if wrapped else "skipped"))
     run.say(run.prompt("wrap_up", kind=verdict.hit.kind, limit=verdict.hit.limit, used=verdict.hit.used))
-    allowance = _fitting(run, verdict.max_output)
+    allowance = _fitting(run, verdict.max_output, instead=exhausted(verdict.hit, wrap_up="skipped"))
     reserve = Usage(input=run.tokens, output=allowance)
     if not await to_thread.run_sync(lambda: run.wake.reserve(reserve, wrap_up=True)):
         raise Stopped(exhausted(verdict.hit, wrap_up="done"))
@@ -274,7 +274,7 @@ async def _handoff(run: Run, verdict: Verdict) -> Call:
         raise Stopped(last)
     run.handed_off = True
     run.say(run.prompt("handoff", max_turns=quota))
-    return Call(Purpose.HANDOFF, _fitting(run, verdict.max_output), SAVING, last=last)
+    return Call(Purpose.HANDOFF, _fitting(run, verdict.max_output, instead=last), SAVING, last=last)
 
 
 def _hands_off(run: Run) -> bool:
@@ -282,13 +282,13 @@ def _hands_off(run: Run) -> bool:
     return run.history.unsaved and not run.handed_off
 
 
-def _fitting(run: Run, allowance: int) -> int:
-    """The output allowance that still fits the model's window."""
+def _fitting(run: Run, allowance: int, instead: Exit | None = None) -> int:
+    """The output allowance that still fits the model's window; where none does, the wakeup ends, with `instead`."""
     room = run.ports.profile.window - run.tokens
     if room < MIN_OUTPUT:
         facts = {"limit": "window", "value": run.ports.profile.window, "used": run.tokens}
         detail = f"the conversation has {run.tokens} tokens, the model's window is {run.ports.profile.window}"
-        raise Stopped(Exit(ExitReason.CONTEXT_OVERFLOW, detail, facts))
+        raise Stopped(instead or Exit(ExitReason.CONTEXT_OVERFLOW, detail, facts))
     return min(allowance, room)
 
 
