@@ -7,7 +7,7 @@ PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test check lint types layers smoke wheel bench clean
+.PHONY: help demo demo-model test test-slow check lint types layers smoke wheel bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1 /' | awk '{n = $$1 " " $$2; $$1 = $$2 = ""; printf "  %-16s%s\n", n, $$0}'
@@ -19,7 +19,10 @@ demo-model: .venv/.stamp .venv-model/.stamp ## twenty goals on a real, small, lo
 	@$(PY) scripts/demo_model.py --model-python .venv-model/bin/python
 
 test: .venv/.stamp ## the tests, without the slow suites
-	@$(PY) -m pytest -q -m "not slow"
+	@$(PY) -m pytest -q -m "not slow" -n 2 --dist worksteal
+
+test-slow: .venv/.stamp ## the slow suites: signals and locales in real terminals, 20,000 histories for each wire format
+	@$(PY) -m pytest -q -m slow -n 2 --dist worksteal
 
 check: lint types layers smoke ## lint, types and a smoke test of the installed wheel
 
