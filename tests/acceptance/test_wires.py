@@ -11,12 +11,16 @@ from typing import Any
 import pytest
 
 from goalmode import ExitReason
+from goalmode.domain.workflow import Movement, Workflow
 from goalmode.testing import Stub, steps
 from goalmode.testing.steps import Completion, StubCall
 from tests.acceptance.world import World, complete
 
 TURNS = 60
-WIRES = ["openai", "openai-responses"]
+WIRES = ["openai", "openai-responses", "anthropic"]
+WORKFLOW = Workflow("two", "draft", (Movement("draft", "Draft it."), Movement("review", "Read it closely.")))
+MOVES = {20: "review", 40: "draft"}
+"""Turns that also move on to another movement, on the same conversation."""
 
 
 def work(number: int) -> Completion:
@@ -30,6 +34,9 @@ def work(number: int) -> Completion:
 def turn(request: Mapping[str, Any], number: int) -> steps.Step:
     """Honest work, and between it every way in which replies go wrong."""
     reads = ("list_files", {"path": "."}), ("shell", {"command": f"echo {number}"})
+    if number in MOVES:
+        move = ("transition", {"to": MOVES[number], "reason": "a third is done"})
+        return steps.tools([*reads, move], "Moving on.")
     match number % 15:
         case 1:
             return steps.tools([*reads, ("write_file", {"path": "a.md", "content": "a"})], "Three at once.")
@@ -62,7 +69,7 @@ def turn(request: Mapping[str, Any], number: int) -> steps.Step:
 @pytest.mark.parametrize("wire", WIRES)
 def test_sixty_turns_of_trouble_without_a_refused_request(world: World, wire: str) -> None:
     """Parallel, malformed, repeated and unknown calls, cut and broken streams: 60 turns, 0 refused requests."""
-    goal = world.goal("Write the parts.", max_turns=TURNS)
+    goal = world.goal("Write the parts.", max_turns=TURNS, workflow=WORKFLOW)
     failed: list[Any] = []
     with Stub(turn) as stub:
         world.profile = replace(world.profile, wire=wire, base_url=stub.base_url)
@@ -71,6 +78,8 @@ def test_sixty_turns_of_trouble_without_a_refused_request(world: World, wire: st
     assert stub.rejected == []
     assert ending.reason is ExitReason.MAX_TURNS_EXCEEDED, ending
     assert world.now(goal).spent.turns == TURNS
+    assert Counter(t["movement"] for t in world.turns(goal))["review"] >= 10
+    assert world.inspect(goal)["movement"] == "draft"
     assert len(stub.requests) >= TURNS + len(failed) >= TURNS + 8
     assert {error.kind.value for error in failed} == {"STREAM_CUT", "OVERLOADED"}
     outcomes = Counter(world.outcomes())
@@ -92,6 +101,7 @@ def test_each_turn_shows_the_providers_own_word(world: World, wire: str) -> None
     words = {
         "openai": ["tool_calls", "length"],
         "openai-responses": ["completed", "incomplete/max_output_tokens"],
+        "anthropic": ["tool_use", "max_tokens"],
     }
     shown = [(t["stop_reason"], t["stop_raw"]) for t in world.turns(goal)][:2]
     assert shown == list(zip(["TOOL_USE", "MAX_TOKENS"], words[wire], strict=True))
@@ -118,10 +128,15 @@ WORDS: dict[str, list[str | None]] = {
         *("completed", "max_output_tokens", "max_messages", "content_filter", "steered", None, "failed"),
         *("cancelled", "queued", "in_progress", "banana"),
     ],
+    "anthropic": [
+        *("end_turn", "tool_use", "stop_sequence", "max_tokens", "pause_turn", "refusal", None, "banana"),
+        *("model_context_window_exceeded", "compaction", "error"),
+    ],
 }
 ORDERLY = {
     "openai": {"stop", "tool_calls", "function_call", "pause_turn"},
     "openai-responses": {"completed"},
+    "anthropic": {"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"},
 }
 """Words under which a call may be run. A paused chat completion that asks for our tools waits for us."""
 
