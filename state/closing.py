@@ -212,9 +212,7 @@ def _stopped(control: Control, exit: Exit, after: Aftermath) -> tuple[Exit, Afte
     return stopped, Aftermath(status, stopped.detail, None, "", after.streak, after.failures)
 
 
-def _lost_turn(
-    connection: sa.Connection, goal: int, dead: OpenWakeup, usage: Usage, now: datetime
-) -> None:
+def _lost_turn(connection: sa.Connection, goal: int, dead: OpenWakeup, usage: Usage, now: datetime) -> None:
     last = connection.execute(
         sa.select(sa.func.max(t.turns.c.seq)).where(t.turns.c.wakeup == dead.id)
     ).scalar()
