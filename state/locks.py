@@ -147,7 +147,7 @@ def _holds(process: Path, name: str) -> bool:
     with suppress(OSError):
         for fd in (process / "fd").iterdir():
             with suppress(OSError):
-                if os.readlink(fd) == name and " READ " in (process / "fdinfo" / fd.name).read_text():
+                if str(fd.readlink()) == name and " READ " in (process / "fdinfo" / fd.name).read_text():
                     return True
     return False
 

@@ -53,7 +53,7 @@ def test_an_ordinary_wakeup_needs_no_repair(make: Make) -> None:
 
 
 def test_a_wrong_conversation_is_put_right_once(make: Make) -> None:
-    """A control call that a crash left open is closed before anything is sent, and the turn tells of it."""
+    """A control call left open is closed before anything is sent, and the turn tells of it (B101, B103)."""
     world = make(max_turns=2)
     dangling = Assistant("", (ToolCall("c1", "complete", "{}"),))
 

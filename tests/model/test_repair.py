@@ -94,6 +94,11 @@ CASES: dict[str, tuple[list[Message], list[Message], list[tuple[FixKind, int]]]]
     "the model last": ([USER, Assistant("Done.")], [USER, Assistant("Done."), User("…")], [(K.FILLED, 1)]),
     "nothing": ([], [User("…")], [(K.FILLED, 0)]),
     "a system prompt alone": ([SYSTEM], [SYSTEM, User("…")], [(K.FILLED, 1)]),
+    "a second system prompt in the middle": (
+        [SYSTEM, USER, System("Well."), USER],
+        [SYSTEM, System("Well."), USER, USER],
+        [(K.MOVED, 2)],
+    ),
     "a system prompt in the middle": ([USER, SYSTEM, USER], [SYSTEM, USER, USER], [(K.MOVED, 1)]),
 }  # fmt: skip
 
@@ -134,7 +139,7 @@ def test_results_in_place_stay_in_their_order() -> None:
 
 @pytest.mark.parametrize("raw", ["", "[1]", "null", '{"a": NaN}', '{"a": ', "[" * 100_000])
 def test_arguments_that_are_no_object_are_emptied(raw: str) -> None:
-    """Servers parse old arguments again; the result has told the model what was wrong."""
+    """Servers parse old arguments again; the result has told the model what was wrong (B78, B137)."""
     repaired = repair([USER, Assistant("", (ToolCall("a", "shell", raw),)), result("a")], CHAT)
 
     assert repaired.messages[1] == asks("a")

@@ -6,8 +6,8 @@ Some are kept before or behind `repair`, and are tested there:
   was stored: I17 is tested where rows are read (`goalmode.state.said`).
 - Neighbours of one role, results before texts, blank texts beside calls, valid names, and the provider's own tools
   (I18, parts of I7 and I9) are the encoders' doing, for any conversation: they are tested on the request as it arrives.
-- Results that came complete and in place stay in the order in which they came, which every format takes; where a turn
-  had to be repaired, they stand in the order of its calls (I4).
+- Results that are complete stay in the order in which they came, which every format takes; where one had to be made
+  up, they stand in the order of the calls (I4).
 - The user's words are unchanged but for the placeholder, which is none (I12).
 
 `make test` tries 500 conversations for each invariant and format, `pytest -m slow` 20,000.
@@ -121,7 +121,7 @@ def test_i3_what_is_right_stays(case: Case) -> None:
 
 @holds
 def test_i4_every_call_has_one_result_behind_it(case: Case) -> None:
-    """I4: directly behind its reply; in the order of the calls if the turn was repaired; a provider agrees."""
+    """I4: directly behind its reply; in the order of the calls where one was made up; a provider agrees."""
     closed = {fix.message for fix in case.fixes if fix.kind is FixKind.CLOSED}
     for at, call_ids, results in turns(case.sent):
         result_ids = [result.call_id for result in results]

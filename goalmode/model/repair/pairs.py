@@ -18,7 +18,7 @@ SYNTHETIC = "[synthetic] "
 NO_RESULT = f"{SYNTHETIC}not executed, as far as is known: no result of this call was recorded"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Call:
     """One call of a reply, the id it goes by from now on, and its result."""
 
@@ -32,14 +32,13 @@ class _Call:
         return self.result is None or (_is_synthetic(self.result[1]) and not _is_synthetic(result))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Turn:
-    """One reply with calls. `apart`: not all of its results stood directly behind it."""
+    """One reply with calls."""
 
     at: int
     reply: Assistant
     calls: list[_Call] = field(default_factory=list)
-    apart: bool = False
 
 
 def paired(placed: list[Placed], rules: Rules, notes: Notes) -> list[Placed]:
@@ -111,25 +110,21 @@ def _answer(
         return
     if one.result is not None:
         notes.add(FixKind.DROPPED, one.result[0], f"the result itself came later: {_quoted(result.call_id)}")
-        one.turn.apart = True
     elif parts[-1] is not one.turn:
         notes.add(FixKind.MOVED, at, f"a result stands directly behind its call: {_quoted(result.call_id)}")
-        one.turn.apart = True
     one.result = at, result
 
 
 def _together(turn: _Turn, rules: Rules, notes: Notes) -> Iterator[Placed]:
-    """The reply and its results. Results that were all in place stay in the order in which they came."""
+    """The reply and its results: in the order in which they came, or in that of the calls if one has to be made up."""
     sent = tuple(_sendable(one, notes) for one in turn.calls)
     same = all(new is one.call for new, one in zip(sent, turn.calls, strict=True))
     yield turn.at, turn.reply if same else replace(turn.reply, calls=sent)
-    order = turn.calls
-    if not turn.apart and all(one.result is not None for one in turn.calls):
-        came = sorted(turn.calls, key=lambda one: one.result[0] if one.result else 0)
-        if not rules.call_order:
-            order = came
-        elif [one.id for one in came] != [one.id for one in order]:
-            notes.add(FixKind.MOVED, turn.at, "its results stand in the order of its calls")
+    came = sorted(turn.calls, key=lambda one: one.result[0] if one.result else 0)
+    complete = all(one.result is not None for one in turn.calls)
+    if complete and rules.call_order and came != turn.calls:
+        notes.add(FixKind.MOVED, turn.at, "its results stand in the order of its calls")
+    order = came if complete and not rules.call_order else turn.calls
     for one in order:
         if one.result is None:
             why = f"{one_line(one.call.name, 40)} ({_quoted(one.call.id)}) had no result"
