@@ -201,6 +201,16 @@ def test_a_search_that_was_never_answered_goes() -> None:
     assert [(f.kind, f.message) for f in repaired.fixes] == [(K.STRIPPED, 1), (K.STRIPPED, 3)]
 
 
+def test_two_searches_that_were_never_answered_go() -> None:
+    """Where the paused reply at the end must go, the one before it is no longer near the end."""
+    one, two = (
+        Assistant("", (), {"anthropic": [{"type": "server_tool_use", "id": id_, "name": "web_search"}]})
+        for id_ in "st"
+    )
+
+    assert repair((USER, one, result("gone"), two), ANTHROPIC, resuming=True).messages == (USER,)
+
+
 def test_mistrals_ids() -> None:
     """Nine letters and digits, on both sides; ids of that kind stay."""
     given = (USER, asks("a1b2c3d4e"), result("a1b2c3d4e"), asks("call_7"), result("call_7", "two"))

@@ -45,7 +45,7 @@ def _sound(placed: Sequence[Placed], given: Sequence[Message], rules: Rules, end
     sound = _first_change(messages, given)
     while True:
         sent = [*messages[:sound], *map(_bare, messages[sound:])]
-        broken = rules.broken(sent, ends)
+        broken = rules.broken(sent, ends and sound == len(messages))
         if broken is None:
             return sound
         sound = broken
