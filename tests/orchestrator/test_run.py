@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +217,20 @@ def test_a_stop_between_wakeups_ends_the_run(store: Store, tmp_path: Path) -> No
 
     assert closed(events) == ["BACKEND_ERROR"]
     assert isinstance(ending, Exit)
+
+
+def test_a_known_reset_is_waited_for_by_each_goal_once(store: Store, tmp_path: Path) -> None:
+    """B100: two goals whose account is spent get one new wakeup each at the reset, not before, and complete."""
+    start = store.clock.now()
+    reset = start + timedelta(seconds=5)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        goal = new(store, tmp_path / name)
+        spent = ModelError(ErrorKind.QUOTA, "usage limit", status=429, reset_at=reset)
+
+        _, events = run(store, goal, [WORK, spent, CLAIM])
+
+        assert closed(events) == ["BACKEND_ERROR", "CURRENT_TASK_DONE"]
+        assert store.clock.now() >= reset
+        assert [e.kind for e in events].count("wakeup_started") == 2
+    assert (store.clock.now() - start).total_seconds() < 60
