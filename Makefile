@@ -3,6 +3,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 WHEEL_PY := .venv-wheel/bin/python
+SLOW := tests
 PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
@@ -22,7 +23,7 @@ test: .venv/.stamp ## the tests, without the slow suites
 	@$(PY) -m pytest -q -m "not slow" -n 2 --dist worksteal
 
 test-slow: .venv/.stamp ## the slow suites: signals and locales in real terminals, 20,000 histories for each wire format
-	@$(PY) -m pytest -q -m slow -n 2 --dist worksteal
+	@$(PY) -m pytest -q -m slow -n 2 --dist worksteal $(SLOW)
 
 check: lint types layers smoke ## lint, types and a smoke test of the installed wheel
 
