@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from goalmode.domain.budget import Limits
     from goalmode.domain.calls import CallOutcome, CallRecord, Effect
+    from goalmode.domain.contract import Requirement
     from goalmode.domain.exits import EXIT_FACTS, Exit, ExitReason, GoalStatus
-    from goalmode.domain.goal import Goal, GoalSettings, GoalSpec, Requirement
+    from goalmode.domain.goal import Goal, GoalSettings, GoalSpec
     from goalmode.domain.messages import Reply, ToolCall, Usage
     from goalmode.domain.profile import ModelProfile
     from goalmode.domain.signals import StopReason
@@ -44,7 +45,7 @@ _HOMES = {
     "ModelProfile": "goalmode.domain.profile",
     "Movement": "goalmode.domain.workflow",
     "Reply": "goalmode.domain.messages",
-    "Requirement": "goalmode.domain.goal",
+    "Requirement": "goalmode.domain.contract",
     "Skip": "goalmode.orchestrator.wake",
     "StatePatch": "goalmode.domain.work",
     "StopReason": "goalmode.domain.signals",

@@ -10,12 +10,12 @@ from alembic.autogenerate.api import AutogenContext
 from sqlmodel import SQLModel
 from sqlmodel.sql.sqltypes import AutoString
 
-from goalmode.state import tables
+from goalmode.state import columns
 from goalmode.state.engine import BUSY_SECONDS, writing_engine
 
 
 def render_item(kind: str, item: Any, autogen: AutogenContext) -> str | Literal[False]:
-    if kind == "type" and isinstance(item, tables.UTCDateTime):
+    if kind == "type" and isinstance(item, columns.UTCDateTime):
         return "sa.DateTime(timezone=True)"
     if kind == "type" and isinstance(item, sa.JSON):
         autogen.imports.add("from sqlalchemy.dialects import postgresql")
@@ -23,6 +23,11 @@ def render_item(kind: str, item: Any, autogen: AutogenContext) -> str | Literal[
     if kind == "type" and isinstance(item, AutoString):
         return f"sa.String(length={item.length})" if item.length else "sa.String()"
     return False
+
+
+def include_name(name: str | None, kind: str, parents: Any) -> bool:
+    """Everything but the full-text index, whose tables are SQLite's own."""
+    return kind != "table" or name is None or not name.startswith("memories_fts")
 
 
 def run() -> None:
@@ -40,6 +45,7 @@ def run() -> None:
                 render_as_batch=True,
                 compare_type=True,
                 render_item=render_item,
+                include_name=include_name,
                 transactional_ddl=True,
             )
             with context.begin_transaction():

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from goalmode.domain.goal import RequirementStatus
+from goalmode.domain.contract import RequirementStatus
 from goalmode.state import bodies
 from goalmode.state import tables as t
 from goalmode.state.store import Store

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from goalmode.domain.budget import Limits
+from goalmode.domain.contract import CheckKind, ProtectedFile, Requirement, RequirementStatus
 from goalmode.domain.exits import GoalStatus
-from goalmode.domain.goal import Control, Goal, GoalSettings, GoalSpec, Requirement, RequirementStatus
+from goalmode.domain.goal import Control, Goal, GoalSettings, GoalSpec
+from goalmode.domain.memory import SettlementState
 from goalmode.errors import NotAllowed, StoreUnreadable, UnknownGoal
 from goalmode.state import mapping, wakeups
 from goalmode.state import tables as t
@@ -29,7 +31,7 @@ class Unreadable:
     problem: str
 
 
-def create(store: Store, spec: GoalSpec, *, now: datetime) -> Goal:
+def create(store: Store, spec: GoalSpec, *, protected: Sequence[ProtectedFile] = (), now: datetime) -> Goal:
     """Store a new goal, due now, and return it. `spec` has been checked (`goalmode.orchestrator.goals`)."""
     uid = "".join(secrets.choice(_UID_ALPHABET) for _ in range(12))
     objective = store.clean(spec.objective)
@@ -64,7 +66,7 @@ def create(store: Store, spec: GoalSpec, *, now: datetime) -> Goal:
                 spent_active_ms=0,
                 streak=0,
                 failures=0,
-                obstacles={"v": mapping.VERSION},
+                obstacles=mapping.obstacles_to_json(()),
                 created_at=now,
                 updated_at=now,
             )
@@ -73,6 +75,7 @@ def create(store: Store, spec: GoalSpec, *, now: datetime) -> Goal:
         _write_contract(
             store, connection, goal, 1, objective, spec.requirements, spec.deliverables, "user", now
         )
+        _write_protected(connection, goal, protected)
     return get(store, goal)
 
 
@@ -91,8 +94,9 @@ def read(connection: sa.Connection, goal: int) -> Goal:
         raise UnknownGoal("the goal has been deleted")
     requirements = _contract_rows(connection, t.requirements, goal)
     deliverables = _contract_rows(connection, t.deliverables, goal)
+    protected = _contract_rows(connection, t.protected_files, goal)
     head = connection.execute(sa.select(sa.func.max(t.inbox.c.id)).where(t.inbox.c.goal == goal)).scalar()
-    return mapping.goal_from_rows(row, requirements, deliverables, int(head or 0))
+    return mapping.goal_from_rows(row, requirements, deliverables, protected, int(head or 0))
 
 
 def find(store: Store, prefix: str) -> Goal:
@@ -148,6 +152,7 @@ class Edit:
     objective: str | None = None
     requirements: tuple[Requirement, ...] | None = None
     deliverables: tuple[str, ...] | None = None
+    protected: tuple[ProtectedFile, ...] | None = None
 
 
 def edit(store: Store, goal: Goal, change: Edit, *, now: datetime, author: str = "user") -> Goal:
@@ -174,11 +179,21 @@ def edit(store: Store, goal: Goal, change: Edit, *, now: datetime, author: str =
         _write_contract(
             store, connection, goal.id, change.revision + 1, objective, requirements, paths, author, now
         )
+        if change.protected is not None:
+            connection.execute(sa.delete(t.protected_files).where(t.protected_files.c.goal == goal.id))
+            _write_protected(connection, goal.id, change.protected)
         # A wakeup may have closed the goal since it was read.
         connection.execute(
             sa.update(t.goals)
             .where(t.goals.c.id == goal.id, t.goals.c.status == GoalStatus.DONE)
-            .values(status=GoalStatus.ACTIVE, status_detail="", next_wakeup_at=now, wake_reason="edited")
+            .values(
+                status=GoalStatus.ACTIVE,
+                status_detail="",
+                next_wakeup_at=now,
+                wake_reason="edited",
+                stretch_from=t.goals.c.spent_turns,
+                settlement=SettlementState.NONE,
+            )
         )
         post(store, connection, goal.id, "edit", f"revision {change.revision + 1}", now)
     return get(store, goal.id)
@@ -213,7 +228,7 @@ def make_due(
                 control=Control.NONE,
                 streak=0,
                 failures=0,
-                obstacles={"v": mapping.VERSION},
+                obstacles=_counted_anew(connection, goal),
                 next_wakeup_at=now,
                 wake_reason=reason,
                 updated_at=now,
@@ -303,7 +318,10 @@ def _write_contract(
     }
     for position, requirement in enumerate(requirements, 1):
         text, command = store.clean(requirement.text), requirement.check
-        contract["requirements"].append({"text": text, "check": command})
+        file = mapping.file_check_to_json(requirement.file)
+        kind = requirement.kind
+        contract["requirements"].append({"text": text, "kind": kind, "check": command, "file": file})
+        accepted = kind is CheckKind.HUMAN and requirement.status is RequirementStatus.PASSED
         connection.execute(
             sa.insert(t.requirements).values(
                 goal=goal,
@@ -311,7 +329,11 @@ def _write_contract(
                 revision=revision,
                 text=text,
                 command=command,
-                status=RequirementStatus.OPEN,
+                kind=kind,
+                file=file,
+                status=RequirementStatus.PASSED if accepted else RequirementStatus.OPEN,
+                checked_at=requirement.checked_at if accepted else None,
+                basis=requirement.basis if accepted else None,
             )
         )
     for position, path in enumerate(paths, 1):
@@ -324,6 +346,22 @@ def _write_contract(
             goal=goal, revision=revision, contract=contract, author=author, at=now
         )
     )
+
+
+def _write_protected(connection: sa.Connection, goal: int, protected: Sequence[ProtectedFile]) -> None:
+    for position, file in enumerate(protected, 1):
+        connection.execute(
+            sa.insert(t.protected_files).values(
+                goal=goal, position=position, path=file.path, sha256=file.sha256, named_by=file.named_by
+            )
+        )
+
+
+def _counted_anew(connection: sa.Connection, goal: Goal) -> dict[str, Any]:
+    """The obstacles under the ids they have, none of them met yet."""
+    stored = connection.execute(sa.select(t.goals.c.obstacles).where(t.goals.c.id == goal.id)).scalar_one()
+    known = mapping.obstacles_from_json(goal.uid, stored)
+    return mapping.obstacles_to_json([replace(obstacle, wakeups=()) for obstacle in known])
 
 
 def _set_limits(connection: sa.Connection, goal: int, limits: Limits, now: datetime) -> None:

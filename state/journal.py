@@ -341,6 +341,7 @@ def _item(store: Store, item: WorkItem) -> dict[str, Any]:
         "provenance": item.provenance,
         "wakeup": item.wakeup,
         "count": item.count,
+        "rests_on": store.clean_json(item.rests_on) or None,
     }
 
 

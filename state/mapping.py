@@ -11,16 +11,18 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from goalmode.domain.budget import Limits, Spent
-from goalmode.domain.exits import GoalStatus
-from goalmode.domain.goal import (
-    ContextPolicy,
-    Control,
+from goalmode.domain.contract import (
+    CheckKind,
     Deliverable,
-    Goal,
-    GoalSettings,
+    FileCheck,
+    FileTest,
+    ProtectedFile,
     Requirement,
     RequirementStatus,
 )
+from goalmode.domain.exits import GoalStatus
+from goalmode.domain.goal import ContextPolicy, Control, Goal, GoalSettings, Obstacle
+from goalmode.domain.memory import SettlementState
 from goalmode.domain.work import Checkpoint, ItemKind, ItemStatus, Provenance, WorkItem
 from goalmode.domain.workflow import EndTurn, Movement, Workflow, faults
 from goalmode.errors import StoreUnreadable
@@ -42,6 +44,9 @@ _SETTINGS: Mapping[str, Callable[[object], bool]] = {
     "work_window": lambda v: v is None or _is_count(v),
     "until_budget": lambda v: isinstance(v, bool),
     "workflow": lambda v: isinstance(v, Mapping),
+    "user_tools": lambda v: isinstance(v, bool),
+    "autonomous": lambda v: isinstance(v, bool),
+    "check_seconds": lambda v: isinstance(v, int | float) and not isinstance(v, bool) and v > 0,
 }
 """What each field of the stored settings may be."""
 
@@ -62,6 +67,7 @@ def limits_from_json(uid: str, value: object) -> Limits:
         tokens=_number(uid, data, "limits.tokens", int),
         active_seconds=None if seconds is None else float(seconds),
         deadline=_time(uid, data.get("deadline")),
+        cost_micro=_number(uid, data, "limits.cost_micro", int),
     )
 
 
@@ -119,6 +125,7 @@ def goal_from_rows(
     row: sa.Row[Any],
     requirements: Sequence[sa.Row[Any]],
     deliverables: Sequence[sa.Row[Any]],
+    protected: Sequence[sa.Row[Any]],
     inbox_head: int,
 ) -> Goal:
     uid = str(row.uid)
@@ -135,15 +142,7 @@ def goal_from_rows(
         revision=row.revision,
         limits_revision=row.limits_rev,
         wrapped_limits_revision=row.wrapped_limits_rev,
-        requirements=tuple(
-            Requirement(
-                f"R{r.position}",
-                r.text,
-                r.command,
-                word(uid, "requirement.status", RequirementStatus, r.status),
-            )
-            for r in requirements
-        ),
+        requirements=tuple(_requirement(uid, r) for r in requirements),
         deliverables=tuple(Deliverable(d.path, d.sha_seen, d.sha_verified) for d in deliverables),
         limits=limits_from_json(uid, row.limits),
         spent=Spent(
@@ -154,6 +153,7 @@ def goal_from_rows(
             cache_write_tokens=_count(uid, "spent_cache_write", row.spent_cache_write),
             output_tokens=_count(uid, "spent_output", row.spent_output),
             active_seconds=_count(uid, "spent_active_ms", row.spent_active_ms) / 1000,
+            cost_micro=_count(uid, "spent_cost_micro", row.spent_cost_micro),
         ),
         settings=settings,
         status=word(uid, "status", GoalStatus, row.status),
@@ -169,7 +169,50 @@ def goal_from_rows(
         failures=_count(uid, "failures", row.failures),
         created_at=row.created_at,
         updated_at=row.updated_at,
+        protected=tuple(ProtectedFile(p.path, p.sha256, p.named_by) for p in protected),
+        obstacles=obstacles_from_json(uid, row.obstacles),
+        stretch_from=_count(uid, "stretch_from", row.stretch_from),
+        settlement=word(uid, "settlement", SettlementState, row.settlement),
     )
+
+
+def _requirement(uid: str, row: sa.Row[Any]) -> Requirement:
+    kind = word(uid, "requirement.kind", CheckKind, row.kind)
+    return Requirement(
+        f"R{row.position}",
+        row.text,
+        row.command if kind is CheckKind.COMMAND else None,
+        file_check_from_json(uid, row.file) if kind is CheckKind.FILE else None,
+        kind is CheckKind.HUMAN,
+        word(uid, "requirement.status", RequirementStatus, row.status),
+        row.checked_at,
+        row.basis,
+    )
+
+
+def file_check_to_json(check: FileCheck | None) -> dict[str, Any] | None:
+    return None if check is None else {"v": VERSION, **asdict(check)}
+
+
+def file_check_from_json(uid: str, value: object) -> FileCheck:
+    data = _object(uid, "requirement.file", value)
+    test = word(uid, "requirement.file.test", FileTest, str(data.get("test")))
+    return FileCheck(test, str(data.get("path", "")), str(data.get("value", "")))
+
+
+def obstacles_to_json(obstacles: Sequence[Obstacle]) -> dict[str, Any]:
+    return {"v": VERSION, "items": [asdict(obstacle) for obstacle in obstacles]}
+
+
+def obstacles_from_json(uid: str, value: object) -> tuple[Obstacle, ...]:
+    data = _object(uid, "obstacles", value)
+    try:
+        return tuple(
+            Obstacle(_text(o["id"]), _text(o["text"]), _text(o["requirement"]), tuple(map(int, o["wakeups"])))
+            for o in data.get("items", ())
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreUnreadable(f"goal {uid}: obstacles are of another shape: {error!r}") from None
 
 
 def item_from_row(uid: str, row: sa.Row[Any]) -> WorkItem:
@@ -182,6 +225,7 @@ def item_from_row(uid: str, row: sa.Row[Any]) -> WorkItem:
         provenance=word(uid, "work_item.provenance", Provenance, row.provenance),
         wakeup=row.wakeup,
         count=row._mapping["count"],
+        rests_on=tuple((str(path), str(sha)) for path, sha in row.rests_on or ()),
     )
 
 

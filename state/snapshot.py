@@ -12,8 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from goalmode.domain.calls import CallOutcome
+from goalmode.domain.contract import RequirementStatus
 from goalmode.domain.exits import ExitReason
-from goalmode.domain.goal import ContextPolicy, Goal, RequirementStatus
+from goalmode.domain.goal import ContextPolicy, Goal
 from goalmode.domain.messages import Assistant, Message, ToolResult, User
 from goalmode.domain.snapshot import Action, InboxEntry, LastEnding, Snapshot
 from goalmode.domain.work import Checkpoint, WorkState

@@ -7,20 +7,23 @@ fence, and touches no row once somebody else has taken over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from goalmode.domain.exits import ExitReason, GoalStatus
-from goalmode.domain.goal import Control, Goal
+from goalmode.domain.goal import Control, Goal, Obstacle
 from goalmode.domain.messages import Usage
 from goalmode.errors import Fenced
 from goalmode.state import bodies, mapping
 from goalmode.state import tables as t
 from goalmode.state.owner import LEASE_MS, Lease, Owner
 from goalmode.state.store import Store
+
+MAX_OBSTACLE = 200
+"""Characters of an obstacle's words that are kept, and by which it is known again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,22 +272,43 @@ def charge(
     )
 
 
-def met_obstacle(store: Store, claimed: Claimed, obstacle: str) -> int:
-    """Note that this wakeup met `obstacle`; returns in how many wakeups it was met since the count was opened."""
-    key = " ".join(store.clean(obstacle).lower().split())[:200]
+def met_obstacle(store: Store, claimed: Claimed, obstacle: str, requirement: str = "") -> Obstacle:
+    """Note that this wakeup met an obstacle; returns it with all wakeups that met it since the count was opened.
+
+    Args:
+        obstacle: its id (`O2`), or words; words that were said before mean the obstacle that they made.
+        requirement: the id of the requirement that it stands in the way of; the same obstacle before another
+            requirement is counted by itself.
+    """
     with store.writing(durable=False) as connection:
         guard(store, connection, claimed)
         stored = connection.execute(
             sa.select(t.goals.c.obstacles).where(t.goals.c.id == claimed.goal)
         ).scalar_one()
-        met = dict(stored.get("met", {}))
-        met[key] = sorted({*met.get(key, ()), claimed.seq})
+        known = list(mapping.obstacles_from_json(f"number {claimed.goal}", stored))
+        said = " ".join(store.clean(obstacle).split())[:MAX_OBSTACLE]
+        found = next((o for o in known if _names(said, o, requirement)), None)
+        if found is None:
+            words = next((o.text for o in known if o.id == said.upper()), said)
+            found = Obstacle(f"O{len(known) + 1}", words, requirement)
+            known.append(found)
+        met = replace(found, wakeups=tuple(sorted({*found.wakeups, claimed.seq})))
+        kept = [met if o.id == met.id else o for o in known]
         connection.execute(
             sa.update(t.goals)
             .where(t.goals.c.id == claimed.goal)
-            .values(obstacles={"v": mapping.VERSION, "met": met})
+            .values(obstacles=mapping.obstacles_to_json(kept))
         )
-        return len(met[key])
+        return met
+
+
+def _names(said: str, obstacle: Obstacle, requirement: str) -> bool:
+    """Whether `said` is the obstacle's id, or its words, before the same requirement."""
+    if requirement and obstacle.requirement and requirement != obstacle.requirement:
+        return False
+    if said.upper() == obstacle.id:
+        return not requirement or requirement == obstacle.requirement
+    return said.casefold() == obstacle.text.casefold() and requirement == obstacle.requirement
 
 
 def latch_wrap_up(connection: sa.Connection, goal: int) -> bool:

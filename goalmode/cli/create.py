@@ -23,7 +23,8 @@ from goalmode.cli.output import remark, say, say_json
 from goalmode.cli.stores import changing, command_here, writing
 from goalmode.domain.budget import Limits
 from goalmode.domain.clock import SystemClock
-from goalmode.domain.goal import ContextPolicy, Goal, GoalSettings, GoalSpec, Requirement
+from goalmode.domain.contract import Requirement
+from goalmode.domain.goal import ContextPolicy, Goal, GoalSettings, GoalSpec
 from goalmode.domain.workflow import Known, Workflow
 from goalmode.errors import BadInput
 from goalmode.orchestrator.goals import (
@@ -210,7 +211,8 @@ def _settings(given: dict[str, Any], configured: Settings) -> GoalSettings:
         lang=given["lang"],
         policy=ContextPolicy(given["context_policy"]),
         tools=_tools(given["tools"], given["no_shell"]),
-        **bounds,
+        context_tokens=bounds["context_tokens"],
+        work_window=bounds["work_window"],
         until_budget=given["until_budget"],
         workflow=_workflow(given, configured),
     )

@@ -18,8 +18,9 @@ import anyio
 import click
 
 from goalmode.cli.output import say, say_json, table
+from goalmode.domain.contract import Requirement
 from goalmode.domain.exits import Exit, ExitReason
-from goalmode.domain.goal import ContextPolicy, Goal, GoalSettings, GoalSpec, Requirement
+from goalmode.domain.goal import ContextPolicy, Goal, GoalSettings, GoalSpec
 from goalmode.inspection.show import show
 from goalmode.inspection.turns import turns
 from goalmode.orchestrator.goals import create_goal

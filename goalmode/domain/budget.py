@@ -23,6 +23,8 @@ class Limits:
     tokens: int | None = None
     active_seconds: float | None = None
     deadline: datetime | None = None
+    cost_micro: int | None = None
+    """Micro-dollars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Spent:
     cache_write_tokens: int = 0
     output_tokens: int = 0
     active_seconds: float = 0.0
+    cost_micro: int = 0
 
     @property
     def tokens(self) -> int:

@@ -11,6 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
+from goalmode.domain.questions import Asking
+
 
 class GoalStatus(StrEnum):
     """What a goal is between wakeups. "Running" is not a status: it is a live lease."""
@@ -187,9 +189,11 @@ class Exit:
         detail: one line for people, built from the facts.
         facts: JSON values: the limit and its value, counts, error kind, check output, ...
         wake_at: aware UTC; the time the model asked to be woken at, or a provider's known reset time.
+        question: that the user is asked, for NEEDS_USER_INPUT and WAITING_HUMAN.
     """
 
     reason: ExitReason
     detail: str = ""
     facts: Mapping[str, object] = field(default_factory=dict)
     wake_at: datetime | None = None
+    question: Asking | None = None

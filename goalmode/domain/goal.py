@@ -7,7 +7,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from goalmode.domain.budget import Limits, Spent
+from goalmode.domain.contract import Deliverable, ProtectedFile, Requirement
 from goalmode.domain.exits import GoalStatus
+from goalmode.domain.memory import SettlementState
 from goalmode.domain.workflow import PURSUE, Movement, Workflow
 
 MAX_OBJECTIVE = 200_000
@@ -29,37 +31,6 @@ class Control(StrEnum):
     ABORT = "abort"
 
 
-class RequirementStatus(StrEnum):
-    OPEN = "open"
-    PASSED = "passed"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One condition of the contract: words, and where there is one, a shell command that exits 0 when it holds."""
-
-    id: str
-    text: str
-    check: str | None = None
-    status: RequirementStatus = RequirementStatus.OPEN
-
-
-@dataclass(frozen=True, slots=True)
-class Deliverable:
-    """A path in the workspace that must exist and not be empty when the goal is done.
-
-    Attributes:
-        path: relative to the workspace, in the form the user wrote, without `.` and `..` parts.
-        sha_seen: hash of the content last observed, None if it was absent.
-        sha_verified: hash of the content that a completion was accepted with.
-    """
-
-    path: str
-    sha_seen: str | None = None
-    sha_verified: str | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class GoalSettings:
     """How a goal is pursued.
@@ -79,6 +50,9 @@ class GoalSettings:
             at most 64,000. The policy `replay` has none.
         until_budget: only limits and users end the goal.
         workflow: its movements, as they were when the goal was created.
+        user_tools: False takes away long-term memory, and with it settlement.
+        autonomous: an unattended flow that is exempt from settlement.
+        check_seconds: longest run of one check of the contract.
     """
 
     model: str = ""
@@ -94,11 +68,34 @@ class GoalSettings:
     work_window: int | None = None
     until_budget: bool = False
     workflow: Workflow = PURSUE
+    user_tools: bool = True
+    autonomous: bool = False
+    check_seconds: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What stood in the way of a requirement, and in which wakeups; shown to the model under its id.
+
+    Attributes:
+        id: `O1`, `O2`, ... in the order in which they were first met.
+        requirement: the requirement's id; empty: of the goal as a whole.
+        wakeups: sequence numbers of the wakeups that met it since the goal was last resumed.
+    """
+
+    id: str
+    text: str
+    requirement: str = ""
+    wakeups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class GoalSpec:
-    """What a user asks for: everything needed to create a goal."""
+    """What a user asks for: everything needed to create a goal.
+
+    Attributes:
+        protect: globs of files in the workspace that must stay as they are.
+    """
 
     objective: str
     workspace: str
@@ -106,6 +103,7 @@ class GoalSpec:
     deliverables: tuple[str, ...] = ()
     limits: Limits = Limits()
     settings: GoalSettings = field(default_factory=GoalSettings)
+    protect: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +118,10 @@ class Goal:
         inbox_head: id of the newest inbox row, 0 for none.
         movement: the name of the workflow's movement that the goal is in.
         streak: bad endings in a row. failures: backend errors or interruptions in a row.
+        protected: files that the work must leave as they are.
+        obstacles: what was met, in the order of their ids.
+        stretch_from: `spent.turns` when the present stretch began: at the creation, or when the goal was last reopened.
+        settlement: of the present stretch.
     """
 
     id: int
@@ -147,6 +149,15 @@ class Goal:
     failures: int
     created_at: datetime
     updated_at: datetime
+    protected: tuple[ProtectedFile, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
+    stretch_from: int = 0
+    settlement: SettlementState = SettlementState.NONE
+
+    @property
+    def stretch_turns(self) -> int:
+        """Turns since the goal was created or last reopened."""
+        return self.spent.turns - self.stretch_from
 
     @property
     def current(self) -> Movement:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from goalmode.domain.cost import Price
+
 
 class CallIds(StrEnum):
     PLAIN = "plain"
@@ -44,6 +46,7 @@ class ModelProfile:
             must then be its `num_ctx`.
         call_ids: which ids of tool calls the server takes.
         user_after_tool: whether a user message may directly follow a tool's result (Mistral: no).
+        price: of its tokens; None where it is not known, and then no cost limit can hold.
     """
 
     spec: str
@@ -63,3 +66,4 @@ class ModelProfile:
     silent_truncation: bool = False
     call_ids: CallIds = CallIds.PLAIN
     user_after_tool: bool = True
+    price: Price | None = None

@@ -8,7 +8,9 @@ from datetime import datetime
 from goalmode.domain.calls import CallOutcome
 from goalmode.domain.exits import ExitReason
 from goalmode.domain.goal import Goal
+from goalmode.domain.memory import Memory
 from goalmode.domain.messages import Message
+from goalmode.domain.questions import Question
 from goalmode.domain.work import WorkState
 
 
@@ -58,12 +60,17 @@ class LastEnding:
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """What a user said to the goal: `kind` is `note`, `answer`, `edit` or `stop`."""
+    """What a user said to the goal: `kind` is `note`, `answer`, `edit` or `stop`.
+
+    Attributes:
+        question: number of the question that an answer answers.
+    """
 
     id: int
     kind: str
     text: str
     at: datetime
+    question: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,8 @@ class Snapshot:
         actions: the newest last, a bounded number.
         observed: the contract's deliverables, in the contract's order.
         inbox: what users said, oldest first, superseded entries left out.
+        questions: the newest ones, oldest first: open and answered.
+        memories: long-term memories that fit the objective, the most relevant first.
         earlier: messages of the earlier wakeups, for the policy `replay` only.
     """
 
@@ -85,5 +94,7 @@ class Snapshot:
     actions: tuple[Action, ...] = ()
     observed: tuple[Observed, ...] = ()
     inbox: tuple[InboxEntry, ...] = ()
+    questions: tuple[Question, ...] = ()
+    memories: tuple[Memory, ...] = ()
     last: LastEnding | None = None
     earlier: tuple[Message, ...] = ()

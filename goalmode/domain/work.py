@@ -26,6 +26,8 @@ class ItemStatus(StrEnum):
     """Verified by a recorded `verify` with evidence."""
     FAILED = "failed"
     """A failed approach, or a verification that failed."""
+    STALE = "stale"
+    """Was verified, but a file that it rests on has changed since. Seen, never stored: see `WorkState.as_seen`."""
 
 
 class Provenance(StrEnum):
@@ -43,6 +45,7 @@ class WorkItem:
         evidence: what a `verify` cited, or the outcome of a failed approach.
         wakeup: the wakeup's sequence number in which it was last changed.
         count: how often it was saved; a failed approach tried again counts up.
+        rests_on: files (path, hash) that its verification looked at.
     """
 
     number: int
@@ -53,6 +56,7 @@ class WorkItem:
     provenance: Provenance = Provenance.MODEL
     wakeup: int = 0
     count: int = 1
+    rests_on: tuple[tuple[str, str], ...] = ()
 
     @property
     def label(self) -> str:

@@ -134,16 +134,25 @@ def _success(claim: ClaimArguments, judgement: Judgement) -> Exit:
 
 async def _judge_blocked(run: Run, done: Done, asked: Asked, claim: ClaimArguments) -> None:
     """Blocked is earned: the same obstacle in several committed wakeups."""
-    met = await to_thread.run_sync(run.wake.met_obstacle, claim.obstacle)
+    obstacle = await to_thread.run_sync(run.wake.met_obstacle, claim.obstacle, claim.requirement)
+    met = len(obstacle.wakeups)
+    facts = {
+        "obstacle": obstacle.id,
+        "text": obstacle.text,
+        "requirement": obstacle.requirement,
+        "wakeups": list(obstacle.wakeups),
+    }
     if met >= EARNED_AFTER:
-        facts = {"obstacle": claim.obstacle, "wakeups": met, "summary": claim.summary}
-        done.exit = Exit(ExitReason.TASK_BLOCKED, f"{claim.obstacle} (met in {met} wakeups)", facts)
+        detail = f"{obstacle.text} ({obstacle.id}, met in {met} wakeups)"
+        done.exit = Exit(ExitReason.TASK_BLOCKED, detail, {**facts, "summary": claim.summary})
         done.answer(asked.record(CallOutcome.SUCCESS, "accepted: blocked"))
         return
     run.history = replace(run.history, unearned_blocks=run.history.unearned_blocks + 1)
     done.rejected += 1
-    shown = run.ports.prompt("not_blocked", obstacle=claim.obstacle, met=met, needed=EARNED_AFTER)
+    shown = run.ports.prompt(
+        "not_blocked", obstacle=f"{obstacle.id}: {obstacle.text}", met=met, needed=EARNED_AFTER
+    )
     done.answer(asked.record(CallOutcome.DENIED, shown))
     if run.history.unearned_blocks >= 2:
-        facts = {"obstacle": claim.obstacle, "wakeups": met, "waited": False}
-        done.exit = Exit(ExitReason.YIELDED, f"says it is blocked: {claim.obstacle}", facts)
+        detail = f"says it is blocked: {obstacle.text} ({obstacle.id})"
+        done.exit = Exit(ExitReason.YIELDED, detail, {**facts, "waited": False})

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from goalmode.domain.calls import CallRecord
 from goalmode.domain.clock import Clock
 from goalmode.domain.exits import Exit
-from goalmode.domain.goal import Control, Goal
+from goalmode.domain.goal import Control, Goal, Obstacle
 from goalmode.domain.messages import Message, Reply, Usage
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.redact import Redactor
@@ -92,8 +92,8 @@ class Wakeup(Protocol):
         """Store that the goal goes on in another movement, where no outcome does."""
         ...
 
-    def met_obstacle(self, obstacle: str) -> int:
-        """Note an obstacle; returns in how many wakeups it was met, this one included."""
+    def met_obstacle(self, obstacle: str, requirement: str = "") -> Obstacle:
+        """Note an obstacle, by its id or in words; returns it with the wakeups that met it, this one included."""
         ...
 
     def close(self, exit: Exit, checks: Sequence[CheckResult] = ()) -> Exit:

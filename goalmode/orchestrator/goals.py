@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from goalmode.domain.budget import Limits
+from goalmode.domain.contract import Requirement
 from goalmode.domain.exits import GoalStatus
-from goalmode.domain.goal import MAX_OBJECTIVE, Control, Goal, GoalSettings, GoalSpec, Requirement
+from goalmode.domain.goal import MAX_OBJECTIVE, Control, Goal, GoalSettings, GoalSpec
 from goalmode.domain.workflow import faults
 from goalmode.errors import BadInput, NotAllowed
 from goalmode.state import goals

@@ -12,7 +12,7 @@ from goalmode.domain import budget
 from goalmode.domain.budget import LimitHit
 from goalmode.domain.calls import CallRecord
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus, SkipReason
-from goalmode.domain.goal import Control, Goal
+from goalmode.domain.goal import Control, Goal, Obstacle
 from goalmode.domain.messages import NO_USAGE, Message, Reply, Usage
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.snapshot import Action, Observed, Snapshot
@@ -222,8 +222,8 @@ class Wake:
         """The early-no-tool guard, for drivers with a loop of their own."""
         return no_tool(history, self.goal.settings)
 
-    def met_obstacle(self, obstacle: str) -> int:
-        return wakeups.met_obstacle(self._store, self._claimed, obstacle)
+    def met_obstacle(self, obstacle: str, requirement: str = "") -> Obstacle:
+        return wakeups.met_obstacle(self._store, self._claimed, obstacle, requirement)
 
     def close(self, exit: Exit, checks: Sequence[CheckResult] = ()) -> Exit:
         """End the wakeup; see `close_wakeup`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from goalmode.domain.goal import Requirement
+from goalmode.domain.contract import Requirement
 from goalmode.domain.redact import Redactor
 from goalmode.domain.text import one_line
 from goalmode.errors import ToolError

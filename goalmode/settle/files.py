@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from goalmode.domain.goal import Deliverable
+from goalmode.domain.contract import Deliverable
 from goalmode.domain.snapshot import Observed
 from goalmode.domain.text import one_line
 from goalmode.state.checks import CheckResult

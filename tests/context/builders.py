@@ -7,15 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from goalmode.domain.budget import Limits, Spent
 from goalmode.domain.calls import CallOutcome
+from goalmode.domain.contract import Deliverable, Requirement, RequirementStatus
 from goalmode.domain.exits import ExitReason, GoalStatus
-from goalmode.domain.goal import (
-    Control,
-    Deliverable,
-    Goal,
-    GoalSettings,
-    Requirement,
-    RequirementStatus,
-)
+from goalmode.domain.goal import Control, Goal, GoalSettings
 from goalmode.domain.messages import ToolSpec
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.snapshot import Action, InboxEntry, LastEnding, Observed, Snapshot

@@ -8,8 +8,8 @@ from goalmode.context.escape import SECTIONS
 from goalmode.context.rebuild import Rendered, edited, rebuild
 from goalmode.context.tokens import counter, request_tokens
 from goalmode.domain.calls import CallOutcome
+from goalmode.domain.contract import Deliverable
 from goalmode.domain.exits import ExitReason
-from goalmode.domain.goal import Deliverable
 from goalmode.domain.messages import System, User
 from goalmode.domain.snapshot import Action, InboxEntry, LastEnding, Observed, Snapshot
 from goalmode.domain.text import same_name

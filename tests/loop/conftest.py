@@ -11,8 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
+from goalmode.domain.contract import Requirement
 from goalmode.domain.exits import Exit, ExitReason
-from goalmode.domain.goal import Goal, GoalSettings, GoalSpec, Requirement
+from goalmode.domain.goal import Goal, GoalSettings, GoalSpec
 from goalmode.domain.messages import Assistant, Request, System, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.loop.ports import Event

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from goalmode.domain.budget import Limits
+from goalmode.domain.contract import Requirement
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
-from goalmode.domain.goal import MAX_OBJECTIVE, Control, Goal, GoalSettings, GoalSpec, Requirement
+from goalmode.domain.goal import MAX_OBJECTIVE, Control, Goal, GoalSettings, GoalSpec
 from goalmode.errors import BadInput, NotAllowed, UnknownGoal
 from goalmode.orchestrator.goals import (
     MAX_LINE,

@@ -13,8 +13,9 @@ import pytest
 
 from goalmode.domain.budget import Limits, Spent
 from goalmode.domain.calls import CallOutcome
+from goalmode.domain.contract import Deliverable, Requirement
 from goalmode.domain.exits import GoalStatus
-from goalmode.domain.goal import Control, Deliverable, Goal, GoalSettings, Requirement
+from goalmode.domain.goal import Control, Goal, GoalSettings
 from goalmode.domain.redact import Redactor
 from goalmode.domain.snapshot import Action
 from goalmode.domain.work import StatePatch, WorkState, apply

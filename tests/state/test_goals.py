@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from goalmode.domain.budget import Limits
+from goalmode.domain.contract import Requirement, RequirementStatus
 from goalmode.domain.exits import GoalStatus
-from goalmode.domain.goal import Control, GoalSettings, Requirement, RequirementStatus
+from goalmode.domain.goal import Control, GoalSettings
 from goalmode.domain.workflow import EndTurn, Movement, Workflow
 from goalmode.errors import NotAllowed, UnknownGoal
 from goalmode.state import goals
@@ -35,7 +36,12 @@ def test_a_new_goal_is_due_at_once(store: Store, clock: ManualClock) -> None:
     assert [d.path for d in goal.deliverables] == ["a.md"]
     assert goals.get(store, goal.id) == goal
     [first] = goals.revisions(store, goal)
-    assert first["contract"]["requirements"][0] == {"text": "tests pass", "check": "pytest -q"}
+    assert first["contract"]["requirements"][0] == {
+        "text": "tests pass",
+        "kind": "command",
+        "check": "pytest -q",
+        "file": None,
+    }
 
 
 def test_a_goal_is_found_by_a_unique_prefix(store: Store) -> None:

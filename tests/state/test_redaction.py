@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goalmode.domain.contract import Requirement
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
-from goalmode.domain.goal import Requirement
 from goalmode.domain.messages import Reply, ToolCall, ToolResult, Usage, User
 from goalmode.domain.redact import MARK, Redactor
 from goalmode.domain.signals import StopReason

@@ -37,6 +37,7 @@ class ClaimArguments:
     missing_info: str = ""
     why_no_default: str = ""
     obstacle: str = ""
+    requirement: str = ""
 
 
 _TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
@@ -60,7 +61,14 @@ _SPEC = ToolSpec(
             },
             "missing_info": {**_TEXT, "description": "For needs_user_input: what only the user can tell."},
             "why_no_default": {**_TEXT, "description": "For needs_user_input: why no default will do."},
-            "obstacle": {**_TEXT, "description": "For blocked: what stands in the way."},
+            "obstacle": {
+                **_TEXT,
+                "description": "For blocked: what stands in the way; the id of a listed one (O1), or words.",
+            },
+            "requirement": {
+                **_TEXT,
+                "description": "For blocked: the requirement (R1) that it concerns, if one.",
+            },
         },
         "required": ["status", "summary"],
         "additionalProperties": False,
@@ -86,6 +94,7 @@ def parse_claim(arguments: Mapping[str, Any], redact: Redactor | None = None) ->
         missing_info=text("missing_info"),
         why_no_default=text("why_no_default"),
         obstacle=text("obstacle"),
+        requirement=text("requirement").upper(),
     )
     return _problem(claim) or claim
 
