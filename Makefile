@@ -8,7 +8,7 @@ PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test test-slow check lint types layers smoke wheel bench clean
+.PHONY: help demo demo-model test test-slow test-genericagent check lint types layers smoke wheel bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1 /' | awk '{n = $$1 " " $$2; $$1 = $$2 = ""; printf "  %-16s%s\n", n, $$0}'
@@ -24,6 +24,9 @@ test: .venv/.stamp ## the tests, without the slow suites
 
 test-slow: .venv/.stamp ## the slow suites: signals and locales in real terminals, 20,000 histories for each wire format
 	@$(PY) -m pytest -q -m slow -n 2 --dist worksteal $(SLOW)
+
+test-genericagent: .venv-genericagent/.stamp ## goals in the real genericagent from PyPI, against a provider on loopback
+	@.venv-genericagent/bin/python -m pytest -q -m slow tests/reflect/test_installed.py
 
 check: lint types layers smoke ## lint, types and a smoke test of the installed wheel
 
@@ -54,12 +57,19 @@ bench: ## the benchmarks
 	@echo "the benchmarks are not part of this release yet"
 
 clean: ## remove everything that was built
-	rm -rf .venv .venv-wheel .venv-model .wheel.log build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-wheel .venv-model .venv-genericagent .wheel.log build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.stamp: pyproject.toml
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	@$(PY) $(PIP) install -e '.[dev]'
+	@touch $@
+
+# GenericAgent itself without what it declares: desktop windows and browsers, which its loop does not need.
+.venv-genericagent/.stamp: pyproject.toml
+	@.venv-genericagent/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-genericagent
+	@.venv-genericagent/bin/python $(PIP) install -e . 'pytest>=9' 'hypothesis>=6.170' requests
+	@.venv-genericagent/bin/python $(PIP) install --no-deps genericagent==1.0.7
 	@touch $@
 
 .venv-model/.stamp: scripts/demo_model.txt

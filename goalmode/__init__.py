@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from goalmode.domain.budget import Limits
     from goalmode.domain.calls import CallOutcome, CallRecord, Effect
-    from goalmode.domain.contract import Requirement
+    from goalmode.domain.contract import FileCheck, FileTest, Requirement
+    from goalmode.domain.cost import Price
     from goalmode.domain.exits import EXIT_FACTS, Exit, ExitReason, GoalStatus
     from goalmode.domain.goal import Goal, GoalSettings, GoalSpec
     from goalmode.domain.messages import Reply, ToolCall, Usage
@@ -35,6 +36,8 @@ _HOMES = {
     "Effect": "goalmode.domain.calls",
     "Exit": "goalmode.domain.exits",
     "ExitReason": "goalmode.domain.exits",
+    "FileCheck": "goalmode.domain.contract",
+    "FileTest": "goalmode.domain.contract",
     "Goal": "goalmode.domain.goal",
     "GoalSettings": "goalmode.domain.goal",
     "GoalSpec": "goalmode.domain.goal",
@@ -44,6 +47,7 @@ _HOMES = {
     "Limits": "goalmode.domain.budget",
     "ModelProfile": "goalmode.domain.profile",
     "Movement": "goalmode.domain.workflow",
+    "Price": "goalmode.domain.cost",
     "Reply": "goalmode.domain.messages",
     "Requirement": "goalmode.domain.contract",
     "Skip": "goalmode.orchestrator.wake",
@@ -73,6 +77,8 @@ __all__ = [
     "Effect",
     "Exit",
     "ExitReason",
+    "FileCheck",
+    "FileTest",
     "Goal",
     "GoalSettings",
     "GoalSpec",
@@ -82,6 +88,7 @@ __all__ = [
     "Limits",
     "ModelProfile",
     "Movement",
+    "Price",
     "Reply",
     "Requirement",
     "Skip",

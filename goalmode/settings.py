@@ -8,8 +8,16 @@
     name = "qwen3-8b"
     window = 32768
 
+    [prices."gpt-5-mini"]
+    input = 0.25
+    cached = 0.025
+    output = 2
+
     [redact]
     patterns = ["ghp_[A-Za-z0-9]{36}"]
+
+A price is dollars for a million tokens, and belongs to the model's name at its provider. Tokens read from the
+provider's cache cost as much as others where `cached` is not given, and so do those written to it (`cache_write`).
 
 The file is the user's own: `--config`, else `$GOALMODE_CONFIG`, else the configuration directory. One found in a
 workspace is never read: whoever writes there would choose where keys are sent.
@@ -25,6 +33,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from goalmode.domain.cost import Price, micro_dollars
 from goalmode.domain.profile import CallIds, ModelProfile, Protocol
 from goalmode.domain.redact import Redactor
 from goalmode.domain.text import one_line
@@ -49,12 +58,14 @@ class Settings:
         model: what a goal uses that names no model: `openai:NAME` or a profile's name; empty for none.
         models: the profiles, by name.
         redact: regular expressions of further secrets.
+        prices: of models, by their providers' names for them.
     """
 
     path: Path | None = None
     model: str = ""
     models: Mapping[str, ModelProfile] = field(default_factory=dict)
     redact: tuple[str, ...] = ()
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
 
 def load_settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
@@ -79,13 +90,18 @@ def load_settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     try:
-        return _settings(path, tomllib.loads(text))
+        table = tomllib.loads(text)
+        if "prices" in table:  # As written: a float would be another number.
+            table["prices"] = tomllib.loads(text, parse_float=str)["prices"]
+        return _settings(path, table)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
 
 
 def resolve_profile(settings: Settings, spec: str, base_url: str = "", api_key_env: str = "") -> ModelProfile:
-    """The profile that `spec` names; without one, the configured default. `base_url` and `api_key_env` override it.
+    """The profile that `spec` names, with its price; without one, the configured default.
+
+    `base_url` and `api_key_env` override the profile's.
 
     Raises:
         BadInput: no such profile or scheme, or a base URL that is none.
@@ -105,7 +121,7 @@ def resolve_profile(settings: Settings, spec: str, base_url: str = "", api_key_e
     name = api_key_env or profile.api_key_env
     if not name and not is_loopback(urlsplit(profile.base_url).hostname or ""):
         name = PROVIDERS[profile.wire].key  # never sent to a server on this machine unless it is asked for
-    return replace(profile, api_key_env=name)
+    return replace(profile, api_key_env=name, price=settings.prices.get(profile.name))
 
 
 def api_key(profile: ModelProfile, environ: Mapping[str, str]) -> str | None:
@@ -136,8 +152,9 @@ def _settings(path: Path, table: Mapping[str, Any]) -> Settings:
         shown = one_line(Redactor()(value if isinstance(value, str) else repr(value)), 80)
         return ConfigError(f"{path}: {key}: {shown!r} is not valid: {expected}")
 
-    _known_keys(table, ("defaults", "models", "redact"), "", path)
-    tables = {key: _table(table.get(key, {}), key, wrong) for key in ("defaults", "models", "redact")}
+    known = ("defaults", "models", "redact", "prices")
+    _known_keys(table, known, "", path)
+    tables = {key: _table(table.get(key, {}), key, wrong) for key in known}
     _known_keys(tables["defaults"], ("model",), "defaults.", path)
     _known_keys(tables["redact"], ("patterns",), "redact.", path)
     models: dict[str, ModelProfile] = {}
@@ -149,9 +166,44 @@ def _settings(path: Path, table: Mapping[str, Any]) -> Settings:
         if colon and scheme in PROVIDERS:
             raise wrong("models", name, f"a name that does not begin with {scheme}:")
         models[name] = _profile(name, fields, wrong)
-    return Settings(
-        path, _default(tables["defaults"], models, wrong), models, _patterns(tables["redact"], wrong)
+    default = _default(tables["defaults"], models, wrong)
+    prices = {name: _price(name, given, wrong, path) for name, given in tables["prices"].items()}
+    return Settings(path, default, models, _patterns(tables["redact"], wrong), prices)
+
+
+def _price(name: str, value: object, wrong: Wrong, path: Path) -> Price:
+    """A price, exactly as written."""
+    prefix = f"prices.{name}"
+    given = _table(value, prefix, wrong)
+    for key in given:
+        if isinstance(given[key], dict):
+            raise wrong("prices", f"{name}.{key}", 'quotes around a name with a dot: [prices."a.b"]')
+    _known_keys(given, ("input", "cached", "output", "cache_write"), f"{prefix}.", path)
+    read: dict[str, int] = {}
+    for key, amount in given.items():
+        micro = _micro_dollars(amount)
+        if micro is None:
+            raise wrong(f"{prefix}.{key}", amount, _DOLLARS)
+        read[key] = micro
+    for key in ("input", "output"):
+        if key not in read:
+            raise wrong(prefix, ", ".join(read), f"{key} too, {_DOLLARS}")
+    return Price(
+        input=read["input"],
+        cached=read.get("cached", read["input"]),
+        output=read["output"],
+        cache_write=read.get("cache_write", read["input"]),
     )
+
+
+def _micro_dollars(amount: object) -> int | None:
+    """The amount in micro-dollars, None for what is none."""
+    if isinstance(amount, bool) or not isinstance(amount, int | str):
+        return None
+    try:
+        return micro_dollars(str(amount))
+    except ValueError:
+        return None
 
 
 def _default(defaults: Mapping[str, Any], models: Mapping[str, ModelProfile], wrong: Wrong) -> str:
@@ -209,6 +261,7 @@ def _is_url(value: object) -> bool:
 
 
 _URL = "an http or https address up to and including the version, such as https://api.openai.com/v1"
+_DOLLARS = "dollars for a million tokens, from 0 and in whole micro-dollars, such as 0.25"
 _COUNT = "a whole number of tokens above 0"
 _FLAG = _Field(lambda v: isinstance(v, bool), "true or false")
 

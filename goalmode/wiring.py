@@ -6,8 +6,8 @@ import logging
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -36,15 +36,19 @@ from goalmode.model.wire.anthropic import AnthropicMessages
 from goalmode.model.wire.openai_chat import OpenAIChat
 from goalmode.model.wire.openai_responses import OpenAIResponses
 from goalmode.orchestrator import wake as orchestrator
+from goalmode.orchestrator.costs import refuse_unpriced
 from goalmode.orchestrator.wake import Skip, Wake
 from goalmode.settings import Settings, api_key, load_settings, resolve_profile
 from goalmode.settle import files
 from goalmode.settle.gate import judge
+from goalmode.settle.protect import changes
 from goalmode.state.snapshot import context_to_rows
 from goalmode.state.store import Store
 from goalmode.state.wakeups import StoredContext
 from goalmode.tools.builtin import builtin_tools
+from goalmode.tools.builtin.memory import MEMORY_TOOLS
 from goalmode.tools.builtin.transition import transition
+from goalmode.tools.named import hash_of
 from goalmode.tools.paths import Workspace
 from goalmode.tools.registry import Registry, Tool
 
@@ -103,7 +107,7 @@ class Workshop:
         self, snapshot: Snapshot, *, turns_left: int | None = None, outgrown: Outgrown | None = None
     ) -> RenderedContext:
         rendered = context.rebuild(
-            snapshot,
+            self._as_seen(snapshot),
             self.profile,
             self.registry.offering(snapshot.goal.current.tools).specs(),
             counter=self.counter,
@@ -112,6 +116,14 @@ class Workshop:
             outgrown=outgrown,
         )
         return RenderedContext(rendered, self.profile.encoding or "o200k_base*")
+
+    def _as_seen(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot beside the workspace: what was verified may have changed, and what must not change too."""
+        return replace(
+            snapshot,
+            work=snapshot.work.as_seen(cache(partial(hash_of, self.jail))),
+            changed=tuple(changes(self.jail, snapshot.goal.protected).items()),
+        )
 
     def edited(self, goal: Goal) -> str:
         return context.edited(goal, self.profile, counter=self.counter, prompts=self.prompts)
@@ -180,16 +192,23 @@ def workshop(
     if allowed is not None:
         registry.only(allowed)
     registry = registry.offering(allowed)
+    if not goal.settings.user_tools:
+        registry = Registry(tool for tool in registry if tool not in MEMORY_TOOLS)
     if len(workflow.movements) > 1:
         registry = registry.with_(transition(workflow.names))
     return Workshop(
         goal,
         profile,
         registry,
-        child_environment(environ, {profile.api_key_env, *(p.key for p in PROVIDERS.values())}, secrets),
+        child_environment(environ, key_names(profile), secrets),
         redact or Redactor(secrets),
         prompts or package_prompts(),
     )
+
+
+def key_names(profile: ModelProfile) -> set[str]:
+    """The environment variables that hold, or may hold, a provider's key."""
+    return {profile.api_key_env, *(provider.key for provider in PROVIDERS.values())}
 
 
 def child_environment(environ: Mapping[str, str], keys: set[str], secrets: Sequence[str]) -> dict[str, str]:
@@ -234,6 +253,9 @@ def begin_wakeup(
 
     Returns Skip, with nothing stored, if the goal cannot be woken just now; a wakeup whose owner is dead is first
     closed as INTERRUPTED.
+
+    Raises:
+        BadInput: the goal's cost is limited, and the model has no price.
     """
     made = shop or workshop(goal, profile, tools=tools)
     return orchestrator.begin_wakeup(store, goal.id, made, only_if_due=only_if_due)
@@ -289,13 +311,31 @@ def configure(goal: Goal, config: Path | None, environ: Mapping[str, str]) -> Co
     """Resolve the goal's model with the user's `goalmode.toml` and environment.
 
     Raises:
-        ConfigError: the file is wrong. BadInput: no such model, or no key in the environment.
+        ConfigError: the file is wrong. BadInput: no such model, no key in the environment, or a limit of money for
+            a model without a price.
     """
     settings = load_settings(config, environ)
     profile = goal_profile(goal, settings)
+    refuse_unpriced(goal.limits, profile)
     key = api_key(profile, environ)
     secrets = (*([key] if key else []), *url_secrets(profile.base_url))
     return Configured(profile, key, secrets, Redactor(secrets, settings.redact), user_prompts(settings))
+
+
+def for_checks(
+    goal: Goal, config: Path | None, environ: Mapping[str, str]
+) -> tuple[dict[str, str], Redactor]:
+    """The environment of checks outside of a wakeup, and what is struck out of their output. It takes no key.
+
+    Raises:
+        ConfigError: the file is wrong. BadInput: no such model.
+    """
+    settings = load_settings(config, environ)
+    profile = goal_profile(goal, settings)
+    names = key_names(profile)
+    keys = [environ[name].strip() for name in names if environ.get(name, "").strip()]
+    secrets = (*keys, *url_secrets(profile.base_url))
+    return child_environment(environ, names, secrets), Redactor(secrets, settings.redact)
 
 
 def goal_profile(goal: Goal, settings: Settings) -> ModelProfile:

@@ -1,4 +1,4 @@
-"""Alembic's entry: one connection to the store named in the configuration's attributes."""
+"""Alembic's entry: one connection of the engine in the configuration's attributes, one transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from sqlmodel import SQLModel
 from sqlmodel.sql.sqltypes import AutoString
 
 from goalmode.state import columns
-from goalmode.state.engine import BUSY_SECONDS, writing_engine
+
+UPGRADING = 0x676F616C6D6F6465
+"""The lock under which a server's store is upgraded: `goalmode`, as a number."""
 
 
 def render_item(kind: str, item: Any, autogen: AutogenContext) -> str | Literal[False]:
@@ -31,30 +33,28 @@ def include_name(name: str | None, kind: str, parents: Any) -> bool:
 
 
 def run() -> None:
-    path = context.config.attributes["path"]
-    engine = writing_engine(path, synchronous="FULL", busy_seconds=BUSY_SECONDS)
-    try:
-        with engine.connect() as connection:
-            raw = connection.connection.dbapi_connection
-            assert raw is not None
+    with context.config.attributes["engine"].connect() as connection:
+        sqlite = connection.dialect.name == "sqlite"
+        if sqlite:
             # Inside a transaction the pragma is a no-op, and rebuilding a table needs foreign keys off.
-            raw.execute("PRAGMA foreign_keys=OFF")
-            context.configure(
-                connection=connection,
-                target_metadata=SQLModel.metadata,
-                render_as_batch=True,
-                compare_type=True,
-                render_item=render_item,
-                include_name=include_name,
-                transactional_ddl=True,
-            )
-            with context.begin_transaction():
-                context.run_migrations()
-                broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
-                if broken:
-                    raise RuntimeError(f"foreign keys broken by the migration: {broken}")
-    finally:
-        engine.dispose()
+            connection.connection.dbapi_connection.execute("PRAGMA foreign_keys=OFF")
+        context.configure(
+            connection=connection,
+            target_metadata=SQLModel.metadata,
+            render_as_batch=True,
+            compare_type=True,
+            render_item=render_item,
+            include_name=include_name,
+            transactional_ddl=True,
+        )
+        with context.begin_transaction():
+            if not sqlite:
+                # One process upgrades, others wait for it and find nothing left to do. SQLite has one writer anyway.
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({UPGRADING})")
+            context.run_migrations()
+            broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall() if sqlite else None
+            if broken:
+                raise RuntimeError(f"foreign keys broken by the migration: {broken}")
 
 
 run()

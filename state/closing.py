@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -12,14 +12,16 @@ import sqlalchemy as sa
 from goalmode.domain.calls import CallOutcome
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
 from goalmode.domain.goal import Control, Goal
-from goalmode.domain.messages import Usage
+from goalmode.domain.messages import NO_USAGE, Usage
 from goalmode.domain.signals import StopReason
-from goalmode.state import mapping
+from goalmode.state import mapping, questions, wake_sources
 from goalmode.state import tables as t
 from goalmode.state.checks import CheckResult, mark_verified
+from goalmode.state.exclusion import lock_goal
 from goalmode.state.movements import movement_of
+from goalmode.state.settlement import Pending
 from goalmode.state.store import Store
-from goalmode.state.wakeups import Claimed, OpenWakeup, charge, guard
+from goalmode.state.wakeups import Claimed, OpenWakeup, charge, guard, progressed, reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +41,33 @@ class ClaimSuperseded(Exception):
 
 
 def recover(
-    store: Store, goal: Goal, dead: OpenWakeup, *, started: frozenset[str], after: Aftermath, now: datetime
+    store: Store,
+    goal: Goal,
+    dead: OpenWakeup,
+    *,
+    started: frozenset[str],
+    after: Aftermath,
+    now: datetime,
+    pending: Pending | None = None,
 ) -> bool:
-    """Close a wakeup whose owner is gone as INTERRUPTED; False if somebody else did so first.
+    """Close a wakeup whose owner is gone as INTERRUPTED; False if somebody else did so first, or edited the goal.
 
     Calls that had started and have no outcome become `interrupted`, those that had not `skipped`. What the call to
     the model that may have been out was reserved is charged, as an estimate. The fence grows, so that nothing the
     old owner still does can count. A stop that the user asked for, at any time until now, beats `after`.
+
+    Args:
+        after: of the ending that the wakeup gets.
+        pending: the ending that the owner had stored before it settled. An accepted claim beats the user's stop.
     """
+    owner = dead.lease.owner.name
+    exit = Exit(ExitReason.INTERRUPTED, f"the process {owner} ended", {"owner": owner})
+    if pending is not None:
+        exit = pending.exit
     with store.writing() as connection:
+        lock_goal(connection, goal.id)
+        if pending is not None and not _is_at(connection, goal.id, pending.revision):
+            return False
         row = connection.execute(
             sa.update(t.wakeups)
             .where(
@@ -56,12 +76,16 @@ def recover(
                 t.wakeups.c.exit_reason.is_(None),
             )
             .values(
-                exit_reason=ExitReason.INTERRUPTED,
-                exit_detail=f"the process {dead.lease.owner.name} ended",
-                exit_facts={"owner": dead.lease.owner.name},
+                exit_reason=exit.reason,
+                exit_detail=exit.detail,
+                exit_facts={"v": mapping.VERSION, **exit.facts},
                 ended_at=now,
             )
-            .returning(t.wakeups.c.reserved_input, t.wakeups.c.reserved_output, t.wakeups.c.turns)
+            .returning(
+                t.wakeups.c.reserved_input,
+                t.wakeups.c.reserved_output,
+                t.wakeups.c.reserved_cost,
+            )
         ).first()
         if row is None:
             return False
@@ -75,11 +99,17 @@ def recover(
         claimed = Claimed(goal.id, dead.id, dead.seq, dead.fence)
         if row.reserved_input or row.reserved_output:
             lost = Usage(input=row.reserved_input, output=row.reserved_output, estimated=True)
-            _lost_turn(connection, goal.id, dead, lost, now)
-            charge(connection, claimed, lost, turns=0, active_ms=0, now=now)
-        settle_goal(
-            connection, goal.id, _honoured(connection, goal.id, after), now, fence=t.goals.c.fence + 1
-        )
+            purpose = t.Purpose.WORK if dead.pending_exit is None else t.Purpose.SETTLEMENT
+            _lost_turn(connection, goal.id, dead, purpose, lost, row.reserved_cost, now)
+            charge(connection, claimed, lost, cost_micro=row.reserved_cost, turns=0, active_ms=0, now=now)
+        changes: dict[str, Any] = {"fence": t.goals.c.fence + 1}
+        if pending is not None:
+            changes["settlement"] = pending.settlement
+        if pending is not None and pending.accepted:
+            mark_verified(connection, goal.id, pending.checks, now)
+        else:
+            after = _honoured(connection, goal.id, after)
+        settle_goal(connection, goal.id, after, now, **changes)
         return True
 
 
@@ -93,10 +123,14 @@ def close(
     now: datetime,
     revision: int,
     checks: Sequence[CheckResult] = (),
+    progress: Mapping[str, int] | None = None,
 ) -> tuple[Exit, Aftermath]:
     """End the wakeup, all in one commit. Returns the ending and its aftermath as stored.
 
     A user's stop that arrived meanwhile beats every ending but an accepted claim.
+
+    Args:
+        progress: the wakeup's marks of progress, by what they are of; None where nobody counts them.
 
     Raises:
         Fenced: somebody else has the goal.
@@ -105,7 +139,7 @@ def close(
     exit = replace(exit, detail=store.clean(exit.detail), facts=store.clean_json(exit.facts))
     after = replace(after, status_detail=store.clean(after.status_detail))
     with store.writing() as connection:
-        guard(store, connection, claimed, reserved_input=0, reserved_output=0)
+        guard(store, connection, claimed, **reserved(claimed.price, NO_USAGE))
         row = connection.execute(
             sa.select(t.goals.c.control, t.goals.c.revision).where(t.goals.c.id == claimed.goal)
         ).one()
@@ -121,14 +155,17 @@ def close(
                 exit_detail=exit.detail,
                 exit_facts={"v": mapping.VERSION, **exit.facts},
                 ended_at=now,
+                **progressed(progress),
             )
         )
         charge(connection, claimed, Usage(), turns=0, active_ms=active_ms, now=now)
         _leave_nothing_open(connection, claimed.wakeup)
+        questions.ask(store, connection, claimed.goal, claimed.seq, exit, now=now)
         if exit.reason is ExitReason.CURRENT_TASK_DONE:
             mark_verified(connection, claimed.goal, checks, now)
+        after = wake_sources.scheduled(connection, claimed.goal, exit, after)
         kinds = ("note", "answer", "edit") if row.revision != revision else ("note", "answer")
-        after = _with_news(connection, claimed, kinds, after, now)
+        after = _with_news(connection, claimed, kinds, exit, after, now)
         settle_goal(connection, claimed.goal, after, now)
     return exit, after
 
@@ -136,6 +173,8 @@ def close(
 def settle_goal(
     connection: sa.Connection, goal: int, after: Aftermath, now: datetime, **changes: Any
 ) -> None:
+    if after.status in (GoalStatus.DONE, GoalStatus.ABORTED):
+        questions.withdraw(connection, goal)
     connection.execute(
         sa.update(t.goals)
         .where(t.goals.c.id == goal)
@@ -168,9 +207,17 @@ def _leave_nothing_open(connection: sa.Connection, wakeup: int) -> None:
 
 
 def _with_news(
-    connection: sa.Connection, claimed: Claimed, kinds: Sequence[str], after: Aftermath, now: datetime
+    connection: sa.Connection,
+    claimed: Claimed,
+    kinds: Sequence[str],
+    exit: Exit,
+    after: Aftermath,
+    now: datetime,
 ) -> Aftermath:
-    """What a user said during the wakeup and the model has not seen makes an active or waiting goal due at once."""
+    """What a user said during the wakeup and the model has not seen makes an active or waiting goal due at once.
+
+    So it does with one that the model calls blocked: it may be what takes the obstacle away.
+    """
     news = connection.execute(
         sa.select(sa.func.max(t.inbox.c.id))
         .join(t.wakeups, t.wakeups.c.goal == t.inbox.c.goal)
@@ -180,7 +227,8 @@ def _with_news(
             t.inbox.c.kind.in_(kinds),
         )
     ).scalar()
-    if news is None or after.status not in (GoalStatus.ACTIVE, GoalStatus.WAITING_USER):
+    awaits = after.status in (GoalStatus.ACTIVE, GoalStatus.WAITING_USER)
+    if news is None or not (awaits or exit.reason is ExitReason.TASK_BLOCKED):
         return after
     return Aftermath(GoalStatus.ACTIVE, "", now, "the user spoke", after.streak, after.failures)
 
@@ -212,7 +260,20 @@ def _stopped(control: Control, exit: Exit, after: Aftermath) -> tuple[Exit, Afte
     return stopped, Aftermath(status, stopped.detail, None, "", after.streak, after.failures)
 
 
-def _lost_turn(connection: sa.Connection, goal: int, dead: OpenWakeup, usage: Usage, now: datetime) -> None:
+def _is_at(connection: sa.Connection, goal: int, revision: int) -> bool:
+    return connection.execute(sa.select(t.goals.c.revision).where(t.goals.c.id == goal)).scalar() == revision
+
+
+def _lost_turn(
+    connection: sa.Connection,
+    goal: int,
+    dead: OpenWakeup,
+    purpose: t.Purpose,
+    usage: Usage,
+    cost_micro: int,
+    now: datetime,
+) -> None:
+    """Its price is not known here: this process may be configured otherwise than the one that died."""
     last = connection.execute(
         sa.select(sa.func.max(t.turns.c.seq)).where(t.turns.c.wakeup == dead.id)
     ).scalar()
@@ -220,7 +281,7 @@ def _lost_turn(connection: sa.Connection, goal: int, dead: OpenWakeup, usage: Us
         sa.insert(t.turns).values(
             wakeup=dead.id,
             seq=int(last or 0) + 1,
-            purpose=t.Purpose.WORK,
+            purpose=purpose,
             state=t.TurnState.LOST,
             movement=movement_of(goal),
             stop_reason=StopReason.MISSING,
@@ -234,5 +295,6 @@ def _lost_turn(connection: sa.Connection, goal: int, dead: OpenWakeup, usage: Us
             cache_write=0,
             output=usage.output,
             estimated=True,
+            cost_micro=cost_micro,
         )
     )

@@ -11,13 +11,20 @@ from typing import Any
 import sqlalchemy as sa
 
 from goalmode.domain.budget import Limits
-from goalmode.domain.contract import CheckKind, ProtectedFile, Requirement, RequirementStatus
+from goalmode.domain.contract import ProtectedFile, Requirement
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import Control, Goal, GoalSettings, GoalSpec
 from goalmode.domain.memory import SettlementState
+from goalmode.domain.text import sendable
+from goalmode.domain.wake import Planned
 from goalmode.errors import NotAllowed, StoreUnreadable, UnknownGoal
-from goalmode.state import mapping, wakeups
+from goalmode.state import imported, mapping, wake_sources, wakeups
 from goalmode.state import tables as t
+from goalmode.state.exclusion import lock_goal
+from goalmode.state.imported import Earlier
+from goalmode.state.notes import post
+from goalmode.state.questions import withdraw
+from goalmode.state.revisions import as_accepted, contract_rows, write_contract, write_protected
 from goalmode.state.store import Store
 
 _UID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
@@ -31,8 +38,19 @@ class Unreadable:
     problem: str
 
 
-def create(store: Store, spec: GoalSpec, *, protected: Sequence[ProtectedFile] = (), now: datetime) -> Goal:
-    """Store a new goal, due now, and return it. `spec` has been checked (`goalmode.orchestrator.goals`)."""
+def create(
+    store: Store,
+    spec: GoalSpec,
+    *,
+    protected: Sequence[ProtectedFile] = (),
+    waits_for: Sequence[Planned] = (),
+    earlier: Earlier | None = None,
+    now: datetime,
+) -> Goal:
+    """Store a new goal, due now, and return it. `spec` has been checked (`goalmode.orchestrator.goals`).
+
+    With `waits_for` it is due when the first of these comes.
+    """
     uid = "".join(secrets.choice(_UID_ALPHABET) for _ in range(12))
     objective = store.clean(spec.objective)
     settings = mapping.settings_to_json(spec.settings)
@@ -72,10 +90,14 @@ def create(store: Store, spec: GoalSpec, *, protected: Sequence[ProtectedFile] =
             )
             .returning(t.goals.c.id)
         ).scalar_one()
-        _write_contract(
+        write_contract(
             store, connection, goal, 1, objective, spec.requirements, spec.deliverables, "user", now
         )
-        _write_protected(connection, goal, protected)
+        write_protected(connection, goal, protected)
+        for planned in waits_for:
+            wake_sources.add(store, connection, goal, planned, now=now)
+        if earlier is not None:
+            imported.write(store, connection, goal, earlier, now=now)
     return get(store, goal)
 
 
@@ -92,9 +114,9 @@ def read(connection: sa.Connection, goal: int) -> Goal:
         raise StoreUnreadable(f"goal number {goal}: a time that is stored is none: {error}") from None
     if row is None:
         raise UnknownGoal("the goal has been deleted")
-    requirements = _contract_rows(connection, t.requirements, goal)
-    deliverables = _contract_rows(connection, t.deliverables, goal)
-    protected = _contract_rows(connection, t.protected_files, goal)
+    requirements = contract_rows(connection, t.requirements, goal)
+    deliverables = contract_rows(connection, t.deliverables, goal)
+    protected = contract_rows(connection, t.protected_files, goal)
     head = connection.execute(sa.select(sa.func.max(t.inbox.c.id)).where(t.inbox.c.goal == goal)).scalar()
     return mapping.goal_from_rows(row, requirements, deliverables, protected, int(head or 0))
 
@@ -105,12 +127,13 @@ def find(store: Store, prefix: str) -> Goal:
     Raises:
         UnknownGoal: none does, or several do; the message names the candidates.
     """
-    wanted = prefix.strip().lower()
+    wanted = sendable(prefix.strip().lower())
     with store.reading() as connection:
         matches = (
             connection.execute(
                 sa.select(t.goals.c.id, t.goals.c.uid)
-                .where(t.goals.c.uid.startswith(wanted, autoescape=True))
+                # A range, for which the index is used; "~" comes after all letters of an id.
+                .where(t.goals.c.uid >= wanted, t.goals.c.uid < f"{wanted}~")
                 .order_by(t.goals.c.uid)
                 .limit(6)
             ).all()
@@ -120,7 +143,7 @@ def find(store: Store, prefix: str) -> Goal:
         exact = [m for m in matches if m.uid == wanted]
         if len(exact or matches) != 1:
             if not matches:
-                raise UnknownGoal(f"no goal {prefix!r} in {store.path}; `goalmode list` shows them")
+                raise UnknownGoal(f"no goal {prefix!r} in {store.name}; `goalmode list` shows them")
             shown = ", ".join(m.uid for m in matches[:5]) + (", …" if len(matches) > 5 else "")
             raise UnknownGoal(f"{prefix!r} is the beginning of several goals: {shown}")
         return read(connection, (exact or matches)[0].id)
@@ -153,6 +176,7 @@ class Edit:
     requirements: tuple[Requirement, ...] | None = None
     deliverables: tuple[str, ...] | None = None
     protected: tuple[ProtectedFile, ...] | None = None
+    settings: GoalSettings | None = None
 
 
 def edit(store: Store, goal: Goal, change: Edit, *, now: datetime, author: str = "user") -> Goal:
@@ -174,14 +198,18 @@ def edit(store: Store, goal: Goal, change: Edit, *, now: datetime, author: str =
             raise NotAllowed(
                 f"goal {goal.uid}: was edited by somebody else meanwhile; look at it and try again"
             )
+        requirements = as_accepted(store, connection, goal.id, requirements)
         for table in (t.requirements, t.deliverables):
             connection.execute(sa.delete(table).where(table.c.goal == goal.id))
-        _write_contract(
+        write_contract(
             store, connection, goal.id, change.revision + 1, objective, requirements, paths, author, now
         )
         if change.protected is not None:
+            stored = {p.path: p for p in contract_rows(connection, t.protected_files, goal.id)}
             connection.execute(sa.delete(t.protected_files).where(t.protected_files.c.goal == goal.id))
-            _write_protected(connection, goal.id, change.protected)
+            write_protected(connection, goal.id, change.protected, stored)
+        if change.settings is not None:
+            _set_settings(connection, goal.id, change.settings, now)
         # A wakeup may have closed the goal since it was read.
         connection.execute(
             sa.update(t.goals)
@@ -205,44 +233,62 @@ def make_due(
     *,
     now: datetime,
     reason: str,
-    answer: str | None = None,
     limits: Limits | None = None,
     settings: GoalSettings | None = None,
 ) -> Goal:
     """Let the goal be woken now; its streak of bad endings and its count of obstacles start anew.
 
-    An `answer` goes through the inbox. New `limits` are a new limits revision, so that one more wrap-up is possible.
-    New `settings` hold from the next wakeup on.
+    New `limits` are a new limits revision, so that one more wrap-up is possible. New `settings` hold from the next
+    wakeup on.
     """
     with store.writing() as connection:
-        if limits is not None:
-            _set_limits(connection, goal.id, limits, now)
-        if settings is not None:
-            _set_settings(connection, goal.id, settings, now)
-        connection.execute(
-            sa.update(t.goals)
-            .where(t.goals.c.id == goal.id)
-            .values(
-                status=GoalStatus.ACTIVE,
-                status_detail="",
-                control=Control.NONE,
-                streak=0,
-                failures=0,
-                obstacles=_counted_anew(connection, goal),
-                next_wakeup_at=now,
-                wake_reason=reason,
-                updated_at=now,
-            )
-        )
-        if answer is not None:
-            post(store, connection, goal.id, "answer", answer, now)
+        lock_goal(connection, goal.id)
+        go_on(connection, goal, now=now, reason=reason, limits=limits, settings=settings)
     return get(store, goal.id)
+
+
+def go_on(
+    connection: sa.Connection,
+    goal: Goal,
+    *,
+    now: datetime,
+    reason: str,
+    only: GoalStatus | None = None,
+    anew: bool = True,
+    limits: Limits | None = None,
+    settings: GoalSettings | None = None,
+) -> None:
+    """`make_due`, as part of a larger commit.
+
+    Args:
+        only: a goal of another status stays as it is.
+        anew: False: streak, failures and obstacles are still counted.
+    """
+    if limits is not None:
+        _set_limits(connection, goal.id, limits, now)
+    if settings is not None:
+        _set_settings(connection, goal.id, settings, now)
+    chosen = [t.goals.c.id == goal.id, *([] if only is None else [t.goals.c.status == only])]
+    counts = {"streak": 0, "failures": 0, "obstacles": _counted_anew(connection, goal)} if anew else {}
+    connection.execute(
+        sa.update(t.goals)
+        .where(*chosen)
+        .values(
+            status=GoalStatus.ACTIVE,
+            status_detail="",
+            control=Control.NONE,
+            next_wakeup_at=now,
+            wake_reason=reason,
+            updated_at=now,
+            **counts,
+        )
+    )
 
 
 def is_running(store: Store, connection: sa.Connection, goal: int) -> bool:
     """Whether a wakeup of the goal is open whose owner lives."""
     running = wakeups.open_wakeup(connection, goal)
-    return running is not None and not running.lease.is_void(store.clock.lease_ms(), store.owner)
+    return running is not None and not store.is_void(running.lease)
 
 
 def stop(store: Store, goal: Goal, control: Control, *, now: datetime) -> tuple[Goal, bool]:
@@ -250,11 +296,14 @@ def stop(store: Store, goal: Goal, control: Control, *, now: datetime) -> tuple[
     status = GoalStatus.PAUSED if control is Control.PAUSE else GoalStatus.ABORTED
     at_once = {"status": status, "status_detail": "by the user", "next_wakeup_at": None, "wake_reason": ""}
     with store.writing() as connection:
+        lock_goal(connection, goal.id)
         running = is_running(store, connection, goal.id)
         changes = {"control": control} if running else {**at_once, "control": Control.NONE}
         connection.execute(
             sa.update(t.goals).where(t.goals.c.id == goal.id).values(updated_at=now, **changes)
         )
+        if control is Control.ABORT and not running:
+            withdraw(connection, goal.id)
         post(store, connection, goal.id, "stop", control.value, now)
     return get(store, goal.id), running
 
@@ -262,6 +311,7 @@ def stop(store: Store, goal: Goal, control: Control, *, now: datetime) -> tuple[
 def delete(store: Store, goal: Goal) -> None:
     """Remove a goal with everything stored for it. Its workspace is not touched."""
     with store.writing() as connection:
+        lock_goal(connection, goal.id)
         of_goal = sa.select(t.wakeups.c.id).where(t.wakeups.c.goal == goal.id)
         used = sa.union_all(
             sa.select(t.contexts.c.body).where(t.contexts.c.wakeup.in_(of_goal)),
@@ -277,11 +327,6 @@ def delete(store: Store, goal: Goal) -> None:
             connection.execute(sa.delete(t.bodies).where(t.bodies.c.id.in_(ids[start : start + 500])))
 
 
-def post(store: Store, connection: sa.Connection, goal: int, kind: str, text: str, now: datetime) -> None:
-    """Append what a user said to the goal's inbox."""
-    connection.execute(sa.insert(t.inbox).values(goal=goal, kind=kind, text=store.clean(text), at=now))
-
-
 def revisions(store: Store, goal: Goal) -> Sequence[Mapping[str, Any]]:
     """The contract's revisions, oldest first: revision, author, at, contract."""
     with store.reading() as connection:
@@ -293,68 +338,6 @@ def revisions(store: Store, goal: Goal) -> Sequence[Mapping[str, Any]]:
         return [
             {"revision": r.revision, "author": r.author, "at": r.at, "contract": r.contract} for r in rows
         ]
-
-
-def _contract_rows(connection: sa.Connection, table: sa.Table, goal: int) -> Sequence[sa.Row[Any]]:
-    return connection.execute(sa.select(table).where(table.c.goal == goal).order_by(table.c.position)).all()
-
-
-def _write_contract(
-    store: Store,
-    connection: sa.Connection,
-    goal: int,
-    revision: int,
-    objective: str,
-    requirements: Sequence[Requirement],
-    paths: Sequence[str],
-    author: str,
-    now: datetime,
-) -> None:
-    contract: dict[str, Any] = {
-        "v": mapping.VERSION,
-        "objective": objective,
-        "requirements": [],
-        "deliverables": [],
-    }
-    for position, requirement in enumerate(requirements, 1):
-        text, command = store.clean(requirement.text), requirement.check
-        file = mapping.file_check_to_json(requirement.file)
-        kind = requirement.kind
-        contract["requirements"].append({"text": text, "kind": kind, "check": command, "file": file})
-        accepted = kind is CheckKind.HUMAN and requirement.status is RequirementStatus.PASSED
-        connection.execute(
-            sa.insert(t.requirements).values(
-                goal=goal,
-                position=position,
-                revision=revision,
-                text=text,
-                command=command,
-                kind=kind,
-                file=file,
-                status=RequirementStatus.PASSED if accepted else RequirementStatus.OPEN,
-                checked_at=requirement.checked_at if accepted else None,
-                basis=requirement.basis if accepted else None,
-            )
-        )
-    for position, path in enumerate(paths, 1):
-        contract["deliverables"].append(path)
-        connection.execute(
-            sa.insert(t.deliverables).values(goal=goal, position=position, revision=revision, path=path)
-        )
-    connection.execute(
-        sa.insert(t.goal_revisions).values(
-            goal=goal, revision=revision, contract=contract, author=author, at=now
-        )
-    )
-
-
-def _write_protected(connection: sa.Connection, goal: int, protected: Sequence[ProtectedFile]) -> None:
-    for position, file in enumerate(protected, 1):
-        connection.execute(
-            sa.insert(t.protected_files).values(
-                goal=goal, position=position, path=file.path, sha256=file.sha256, named_by=file.named_by
-            )
-        )
 
 
 def _counted_anew(connection: sa.Connection, goal: Goal) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from goalmode.domain.calls import CallOutcome, CallRecord, Effect
-from goalmode.domain.messages import Fix, Message, Reply, ToolCall, Usage
+from goalmode.domain.calls import CallOutcome, CallRecord, Effect, arguments_digest
+from goalmode.domain.cost import Price, cost_of
+from goalmode.domain.messages import NO_USAGE, Fix, Message, Reply, ToolCall, Usage
 from goalmode.domain.signals import StopReason
 from goalmode.domain.work import WorkItem, WorkState
 from goalmode.state import bodies, mapping
@@ -21,7 +22,7 @@ from goalmode.state.movements import Moved, movement_of, store_move
 from goalmode.state.said import messages_to_json, reply_to_json
 from goalmode.state.store import Store
 from goalmode.state.tables import Purpose, TurnState
-from goalmode.state.wakeups import Claimed, charge, guard, latch_wrap_up
+from goalmode.state.wakeups import Claimed, charge, guard, latch_wrap_up, progressed, reserved
 
 MAX_REPAIRS = 50
 """Stored of one turn."""
@@ -56,7 +57,8 @@ class TurnOutcome:
         checks: results of a claim that was judged.
         moved: the movement that the goal goes on in, None if it stays where it is.
         reserve: what the next call may cost.
-        counters: named columns of the wakeup: recoveries, rejections, progress.
+        counters: named columns of the wakeup: recoveries, rejections.
+        progress: the wakeup's marks of progress so far, by what they are of; None where nobody counts them.
         durable: False for an outcome without effects, which the next durable commit syncs.
     """
 
@@ -68,6 +70,7 @@ class TurnOutcome:
     moved: Moved | None = None
     reserve: Usage = Usage()
     counters: Mapping[str, int] = field(default_factory=dict)
+    progress: Mapping[str, int] | None = None
     durable: bool = True
 
 
@@ -83,14 +86,19 @@ def intent(
     active_ms: int,
     started_at: datetime,
     now: datetime,
+    inbox_seen: int | None = None,
 ) -> OpenTurn:
     """Store a reply, what it cost and the calls about to run, before any of them runs.
+
+    Args:
+        inbox_seen: what users said up to here was in the request; None: as far as was stored before.
 
     Raises:
         Fenced: somebody else has the goal; nothing is stored.
     """
     with store.writing() as connection:
-        guard(store, connection, claimed, reserved_input=0, reserved_output=0)
+        heard = {} if inbox_seen is None else {"inbox_seen": inbox_seen}
+        guard(store, connection, claimed, **reserved(claimed.price, NO_USAGE), **heard)
         turn = connection.execute(
             sa.insert(t.turns)
             .values(
@@ -102,6 +110,7 @@ def intent(
                 reply=bodies.put_json(connection, store.clean_json(reply_to_json(reply))),
                 started_at=started_at,
                 **_ending(store, reply),
+                **_cost(claimed.price, reply.usage),
             )
             .returning(t.turns.c.id)
         ).scalar_one()
@@ -115,9 +124,9 @@ def intent(
                     call_id=call_id,
                     tool=store.clean(planned.call.name)[:200],
                     effect=planned.effect,
-                    args_sha=sha(planned.call.arguments),
+                    args_sha=arguments_digest(planned.call.arguments),
                     brief=store.clean(planned.brief),
-                    idem_key=f"{claimed.goal}:{claimed.seq}:{seq}:{call_id}",
+                    idem_key=_uid_of(claimed.goal) + f":{claimed.seq}:{seq}:{call_id}",
                     ms=0,
                     result_bytes=0,
                     redactions=0,
@@ -141,7 +150,7 @@ def failed_call(
 ) -> None:
     """Charge a call that failed after its response stream had begun. It is no turn."""
     with store.writing() as connection:
-        guard(store, connection, claimed, reserved_input=0, reserved_output=0)
+        guard(store, connection, claimed, **reserved(claimed.price, NO_USAGE))
         reply = Reply(StopReason.MISSING, stop_detail=detail, usage=usage)
         connection.execute(
             sa.insert(t.turns).values(
@@ -153,6 +162,7 @@ def failed_call(
                 started_at=started_at,
                 ended_at=now,
                 **_ending(store, reply),
+                **_cost(claimed.price, reply.usage),
             )
         )
         charge(connection, claimed, usage, turns=0, active_ms=active_ms, now=now)
@@ -181,15 +191,9 @@ def outcome(
         Fenced: somebody else has the goal; nothing is stored.
     """
     with store.writing(durable=done.durable) as connection:
-        increments = {name: t.wakeups.c[name] + by for name, by in done.counters.items() if by}
-        guard(
-            store,
-            connection,
-            claimed,
-            reserved_input=done.reserve.input,
-            reserved_output=done.reserve.output,
-            **increments,
-        )
+        changes = {name: t.wakeups.c[name] + by for name, by in done.counters.items() if by}
+        changes |= progressed(done.progress)
+        guard(store, connection, claimed, **reserved(claimed.price, done.reserve), **changes)
         for record in done.records:
             _store_record(store, connection, claimed, turn, record)
         connection.execute(
@@ -220,7 +224,7 @@ def reserve(store: Store, claimed: Claimed, usage: Usage, *, wrap_up: bool) -> b
         guard(store, connection, claimed)
         if wrap_up and not latch_wrap_up(connection, claimed.goal):
             return False
-        guard(store, connection, claimed, reserved_input=usage.input, reserved_output=usage.output)
+        guard(store, connection, claimed, **reserved(claimed.price, usage))
         return True
 
 
@@ -245,6 +249,11 @@ def _event(
     connection.execute(sa.insert(t.events).values(**row))
 
 
+def _uid_of(goal: int) -> sa.ScalarSelect[str]:
+    """By its own name a goal is the same on every machine: the key that a tool sees is the one that is stored."""
+    return sa.select(t.goals.c.uid).where(t.goals.c.id == goal).scalar_subquery()
+
+
 def _ending(store: Store, reply: Reply) -> dict[str, Any]:
     return {
         "stop_reason": reply.stop,
@@ -261,6 +270,12 @@ def _ending(store: Store, reply: Reply) -> dict[str, Any]:
         "estimated": reply.usage.estimated,
         "repairs": store.clean_json(_repairs(reply.fixes)),
     }
+
+
+def _cost(price: Price | None, usage: Usage) -> dict[str, Any]:
+    """What a call cost, and the price that makes it so: a later one changes nothing."""
+    frozen = None if price is None else mapping.price_to_json(price)
+    return {"cost_micro": cost_of(price, usage), "price": frozen}
 
 
 def _repairs(fixes: Sequence[Fix]) -> list[dict[str, Any]] | None:
@@ -290,7 +305,7 @@ def _store_record(
             brief=store.clean(record.brief)[:200],
             exit_code=record.exit_code,
             ms=record.milliseconds,
-            result_sha=sha(body),
+            result_sha=record.result_sha or sha(body),
             result_bytes=record.size,
             redactions=record.redactions,
             result=bodies.put(connection, body) if record.outcome is not CallOutcome.SKIPPED else None,
@@ -310,7 +325,10 @@ def _store_work(
     after: WorkState,
     now: datetime,
 ) -> None:
-    """Write the items that changed, and a checkpoint if what the agent said of itself did."""
+    """Write the items that changed, and a checkpoint if what the agent said of itself did.
+
+    Files that were written are noted in the newest checkpoint: it is still the one that the agent saved.
+    """
     known = {item.number: item for item in before.items}
     for item in after.items:
         old = known.get(item.number)
@@ -322,13 +340,27 @@ def _store_work(
                 .where(t.work_items.c.goal == claimed.goal, t.work_items.c.number == item.number)
                 .values(**_item(store, item))
             )
-    if after.checkpoint != before.checkpoint or after.found != before.found:
-        body = mapping.checkpoint_to_json(after.checkpoint, after.found)
+    gone = known.keys() - {item.number for item in after.items}
+    if gone:
         connection.execute(
-            sa.insert(t.checkpoints).values(
-                goal=claimed.goal, wakeup=claimed.seq, body=store.clean_json(body), at=now
+            sa.delete(t.work_items).where(
+                t.work_items.c.goal == claimed.goal, t.work_items.c.number.in_(gone)
             )
         )
+    saved = after.checkpoint != before.checkpoint or after.found != before.found
+    if saved or after.written != before.written:
+        body = store.clean_json(mapping.checkpoint_to_json(after))
+        if saved or not _noted(connection, claimed.goal, body):
+            wakeup = claimed.seq if saved else 0
+            row = {"goal": claimed.goal, "wakeup": wakeup, "body": body, "at": now}
+            connection.execute(sa.insert(t.checkpoints).values(row))
+
+
+def _noted(connection: sa.Connection, goal: int, body: Mapping[str, Any]) -> bool:
+    """Put `body` in the place of the newest checkpoint's; False if there is none."""
+    newest = sa.select(sa.func.max(t.checkpoints.c.id)).where(t.checkpoints.c.goal == goal).scalar_subquery()
+    noted = connection.execute(sa.update(t.checkpoints).where(t.checkpoints.c.id == newest).values(body=body))
+    return noted.rowcount == 1
 
 
 def _item(store: Store, item: WorkItem) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from goalmode.errors import Fenced
+from goalmode.errors import Fenced, StoreError
 from goalmode.state.owner import boot_id, process_start
 
 TAKEOVER_SECONDS = 5.0
@@ -100,6 +100,26 @@ def discard(path: Path) -> None:
     """Remove the lock file of a wakeup that has closed."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
+
+
+def check_locking(directory: Path) -> None:
+    """Refuse a file system, of a network perhaps, on which nobody would be kept out.
+
+    Raises:
+        StoreError: files there cannot be locked.
+    """
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pass  # Somebody holds it: locking works.
+    except OSError as error:
+        raise StoreError(
+            f"store in {directory}: this file system cannot lock files ({error.strerror}); "
+            "put the store on a local disk"
+        ) from None
+    finally:
+        os.close(fd)
 
 
 def started(path: Path) -> frozenset[str]:

@@ -20,10 +20,11 @@ from goalmode.domain.contract import (
     Requirement,
     RequirementStatus,
 )
+from goalmode.domain.cost import Price
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import ContextPolicy, Control, Goal, GoalSettings, Obstacle
 from goalmode.domain.memory import SettlementState
-from goalmode.domain.work import Checkpoint, ItemKind, ItemStatus, Provenance, WorkItem
+from goalmode.domain.work import Checkpoint, ItemKind, ItemStatus, Provenance, WorkItem, WorkState
 from goalmode.domain.workflow import EndTurn, Movement, Workflow, faults
 from goalmode.errors import StoreUnreadable
 
@@ -56,6 +57,10 @@ T = TypeVar("T")
 def limits_to_json(limits: Limits) -> dict[str, Any]:
     deadline = limits.deadline.isoformat() if limits.deadline else None
     return {"v": VERSION, **asdict(limits), "deadline": deadline}
+
+
+def price_to_json(price: Price) -> dict[str, Any]:
+    return {"v": VERSION, **asdict(price)}
 
 
 def limits_from_json(uid: str, value: object) -> Limits:
@@ -112,7 +117,14 @@ def _movement(value: Mapping[str, Any]) -> Movement:
         tools=None if tools is None else tuple(map(_text, tools)),
         default_next=_text(value["default_next"]),
         end_turn=EndTurn(value["end_turn"]),
+        verifies=_flag(value.get("verifies", False)),
     )
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither true nor false")
+    return value
 
 
 def _text(value: object) -> str:
@@ -169,7 +181,7 @@ def goal_from_rows(
         failures=_count(uid, "failures", row.failures),
         created_at=row.created_at,
         updated_at=row.updated_at,
-        protected=tuple(ProtectedFile(p.path, p.sha256, p.named_by) for p in protected),
+        protected=tuple(ProtectedFile(p.path, p.sha256, p.named_by, p.accepted_at) for p in protected),
         obstacles=obstacles_from_json(uid, row.obstacles),
         stretch_from=_count(uid, "stretch_from", row.stretch_from),
         settlement=word(uid, "settlement", SettlementState, row.settlement),
@@ -229,17 +241,20 @@ def item_from_row(uid: str, row: sa.Row[Any]) -> WorkItem:
     )
 
 
-def checkpoint_to_json(checkpoint: Checkpoint, found: Sequence[str]) -> dict[str, Any]:
+def checkpoint_to_json(work: WorkState) -> dict[str, Any]:
+    """All of a work state but its items."""
     return {
         "v": VERSION,
-        "key_info": checkpoint.key_info,
-        "summary": checkpoint.summary,
-        "next_steps": list(checkpoint.next_steps),
-        "found": list(found),
+        "key_info": work.checkpoint.key_info,
+        "summary": work.checkpoint.summary,
+        "next_steps": list(work.checkpoint.next_steps),
+        "found": list(work.found),
+        "written": list(work.written),
     }
 
 
-def checkpoint_from_json(uid: str, wakeup: int, value: object) -> tuple[Checkpoint, tuple[str, ...]]:
+def checkpoint_from_json(uid: str, wakeup: int, value: object) -> WorkState:
+    """A work state without items."""
     data = _object(uid, "checkpoint", value)
     checkpoint = Checkpoint(
         str(data.get("key_info", "")),
@@ -247,7 +262,8 @@ def checkpoint_from_json(uid: str, wakeup: int, value: object) -> tuple[Checkpoi
         tuple(map(str, data.get("next_steps", ()))),
         wakeup,
     )
-    return checkpoint, tuple(map(str, data.get("found", ())))
+    found, written = (tuple(map(str, data.get(name, ()))) for name in ("found", "written"))
+    return WorkState((), checkpoint, found, written)
 
 
 def _object(uid: str, name: str, value: object) -> Mapping[str, Any]:

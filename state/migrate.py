@@ -2,69 +2,78 @@
 
 from __future__ import annotations
 
-import os
-import sqlite3
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
+
 import goalmode.migrations
 from goalmode.errors import StoreError, StoreNewer
-from goalmode.state.engine import open_reading, plain_errors
+from goalmode.state.engine import BUSY_SECONDS, Database
 from goalmode.state.owner import Lease, Owner
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest migration. Known without loading alembic, which costs most of a second."""
 
 SCRIPTS = Path(goalmode.migrations.__file__).parent
 
 
-def revision(path: Path) -> str | None:
-    """The store's schema, None for a file without one.
+def revision(connection: sa.Connection, name: str) -> str | None:
+    """The store's schema, None for an empty one. `name` is the store's, for errors.
 
     Raises:
-        StoreError: the file cannot be read, or holds tables, but not ours.
+        StoreError: it holds tables, but not ours.
     """
-    with plain_errors(path), closing(open_reading(path)) as connection:
-        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
-        if "alembic_version" in tables:
-            row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-            return None if row is None else str(row[0])
+    tables = sa.inspect(connection).get_table_names()
+    if "alembic_version" in tables:
+        return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
     if tables:
-        raise StoreError(f"store {path}: is not a goalmode store (an SQLite file of something else)")
+        kind = "an SQLite file" if connection.dialect.name == "sqlite" else "a database"
+        raise StoreError(f"store {name}: is not a goalmode store ({kind} of something else)")
     return None
 
 
-def check_revision(path: Path, found: str | None) -> None:
+def check_revision(name: str, found: str | None) -> None:
     """Refuse a store that newer code wrote.
 
     Raises:
-        StoreNewer: with both versions named; the file is as it was.
+        StoreNewer: with both versions named; the store is as it was.
     """
     if found is not None and found != HEAD and not _is_known(found):
         raise StoreNewer(
-            f"store {path}: has schema {found}, this goalmode knows up to {HEAD}; upgrade goalmode to use it"
+            f"store {name}: has schema {found}, this goalmode knows up to {HEAD}; upgrade goalmode to use it"
         )
 
 
-def upgrade(path: Path, found: str | None, *, here: Owner, lease_ms: int) -> Path | None:
-    """Bring the store to the newest schema; returns the backup made before, None for a new file.
+def open_leases(connection: sa.Connection) -> Sequence[Lease]:
+    """The holds of wakeups that are open, in a store of any schema: their processes may still write the old one."""
+    rows = connection.exec_driver_sql(
+        "SELECT owner, host_label, pid, pid_start, boot_id, lease_ms FROM wakeups WHERE exit_reason IS NULL"
+    )
+    return [Lease(Owner(*row[:5]), row[5]) for row in rows]
 
-    Raises:
-        StoreError: a wakeup's lease lives; its process still writes the old schema.
+
+def upgrade(database: Database, found: str | None) -> Path | None:
+    """Bring the store from schema `found` to the newest; returns the backup made before.
+
+    None for a new store, and for one on a server, whose tools make the backups.
     """
     from alembic import command
 
-    backup = None
-    if found is not None:
-        _refuse_live_leases(path, here, lease_ms)
-        backup = _backup(path, found)
+    backup = None if found is None or database.path is None else _beside(database.path, found)
+    if backup is not None:
+        database.copy_to(backup)
     config = _config()
-    config.attributes["path"] = path
-    command.upgrade(config, "head")
+    engine = database.writing(durable=True, busy_seconds=BUSY_SECONDS)
+    try:
+        config.attributes["engine"] = engine
+        command.upgrade(config, "head")
+    finally:
+        engine.dispose()
     return backup
 
 
@@ -86,25 +95,10 @@ def _config() -> Config:
     return config
 
 
-def _refuse_live_leases(path: Path, here: Owner, now_ms: int) -> None:
-    with closing(open_reading(path)) as connection:
-        rows = connection.execute(
-            "SELECT owner, host_label, pid, pid_start, boot_id, lease_ms FROM wakeups WHERE exit_reason IS NULL"
-        ).fetchall()
-    live = [row[0] for row in rows if not Lease(Owner(*row[:5]), row[5]).is_void(now_ms, here)]
-    if live:
-        raise StoreError(
-            f"store {path}: cannot be upgraded while {', '.join(live)} runs a wakeup; stop it first"
-        )
-
-
-def _backup(path: Path, found: str) -> Path:
-    """A copy by SQLite's own backup (a plain copy of a live WAL store is not one), for its user alone."""
+def _beside(path: Path, found: str) -> Path:
+    """A file for a backup, which is not there yet."""
     target, number = path.with_name(f"{path.name}.{found}.backup"), 1
     while target.exists():
         number += 1
         target = path.with_name(f"{path.name}.{found}.backup-{number}")
-    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(target)) as copy:
-        source.backup(copy)
     return target

@@ -20,11 +20,13 @@ class Moved:
     Attributes:
         reason: the model's words, or the ending that forced it.
         forced: by `default_next`, not by the model.
+        found_nothing: what is left is a verification that found nothing to mend.
     """
 
     to: str
     reason: str
     forced: bool = False
+    found_nothing: bool = False
 
 
 def movement_of(goal: int) -> sa.ScalarSelect[Any]:
@@ -51,7 +53,13 @@ def store_move(
     connection.execute(
         sa.update(t.goals).where(t.goals.c.id == claimed.goal).values(movement=moved.to, updated_at=now)
     )
-    data = {"from": left, "to": moved.to, "reason": moved.reason[:2000], "forced": moved.forced}
+    data = {
+        "from": left,
+        "to": moved.to,
+        "reason": moved.reason[:2000],
+        "forced": moved.forced,
+        "found_nothing": moved.found_nothing,
+    }
     connection.execute(
         sa.insert(t.events).values(
             goal=claimed.goal, wakeup=claimed.seq, kind="transition", data=store.clean_json(data), at=now

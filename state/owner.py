@@ -8,19 +8,46 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from goalmode.errors import BadInput
+
 LEASE_MS = 60_000
-"""How long a wakeup is held without a sign of life, in milliseconds."""
+"""How long a wakeup is held without a sign of life, in milliseconds, where nothing else is set."""
+
+SHORTEST_LEASE_MS, LONGEST_LEASE_MS = 1_000, 86_400_000
+
+
+def lease_length() -> int:
+    """The length of this process's leases in milliseconds: `GOALMODE_LEASE` holds seconds.
+
+    Raises:
+        BadInput: it holds no number, or one out of range.
+    """
+    text = os.environ.get("GOALMODE_LEASE", "")
+    if not text:
+        return LEASE_MS
+    shortest, longest = SHORTEST_LEASE_MS // 1000, LONGEST_LEASE_MS // 1000
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not shortest <= seconds <= longest:
+        raise BadInput("GOALMODE_LEASE", text, f"seconds, from {shortest} to {longest}")
+    return int(seconds * 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """One process on one boot of one machine. `pid_start` tells it from a later process with the same pid."""
+    """One process on one boot of one machine. `pid_start` tells it from a later process with the same pid.
+
+    `serves` are further host labels whose workspaces it can reach. They are this process's business, and not stored.
+    """
 
     name: str
     host_label: str
     pid: int
     pid_start: str
     boot_id: str
+    serves: frozenset[str] = frozenset()
 
     @classmethod
     def current(cls, host_label: str | None = None) -> Owner:
@@ -28,6 +55,10 @@ class Owner:
         label = host_label or os.environ.get("GOALMODE_HOST_LABEL") or socket.gethostname()
         pid = os.getpid()
         return cls(f"{label}:{pid}", label, pid, process_start(pid) or "", boot_id())
+
+    def reaches(self, host_label: str) -> bool:
+        """Whether it can work in the workspaces of goals with this host label."""
+        return host_label == self.host_label or host_label in self.serves
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +68,20 @@ class Lease:
     owner: Owner
     until_ms: int
 
-    def is_void(self, now_ms: int, here: Owner) -> bool:
+    def is_void(self, now_ms: int, here: Owner, *, served: bool = False) -> bool:
         """Whether somebody else may take over: the owner is dead, or gave no sign of life for the lease's length.
 
-        Leases are counted on the boot's own clock, so a lease of another boot says nothing any more.
+        Args:
+            now_ms: on the clock that the lease is counted on.
+            served: that clock is a server's, which all machines share. Else it is the boot's own, and a lease of
+                another boot says nothing any more.
         """
-        if self.owner.boot_id != here.boot_id or self.until_ms < now_ms:
+        same_boot = self.owner.boot_id == here.boot_id
+        if self.until_ms < now_ms or not (same_boot or served):
             return True
-        return self.owner.host_label == here.host_label and not lives(self.owner)
+        # Over a server, an unknown boot may be another machine's: only the lease tells.
+        known = same_boot and (here.boot_id != "" or not served)
+        return known and self.owner.host_label == here.host_label and not lives(self.owner)
 
 
 def lives(owner: Owner) -> bool:

@@ -27,7 +27,10 @@ HEAD = migrate.HEAD
 class WakeupSeen:
     """One wakeup. `exit_reason` is None for one that has not been closed; whether it runs is its lease's question.
 
-    The last three fields are of the context it began with; None where it ended before it had one.
+    Attributes:
+        context_tokens, context_sha256, completion_phrases: of the context it began with; None where it ended before it
+            had one.
+        pending_exit: the ending that it stored before it settled, as long as the contract is the same.
     """
 
     id: int
@@ -42,11 +45,13 @@ class WakeupSeen:
     recoveries: int
     rejections: int
     progress: int
+    progress_by: Mapping[str, int]
     started_at: datetime
     ended_at: datetime | None
     context_tokens: int | None
     context_sha256: str | None
     completion_phrases: int | None
+    pending_exit: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,10 @@ class CallSeen:
 
 @dataclass(frozen=True, slots=True)
 class TurnSeen:
-    """One model call. Tokens are input (cached and cache_write being parts of it) and output."""
+    """One model call. Tokens are input (cached and cache_write being parts of it) and output.
+
+    Its cost is in micro-dollars; its price, that of its model when it was made, in micro-dollars for a million tokens.
+    """
 
     wakeup: int
     seq: int
@@ -85,6 +93,8 @@ class TurnSeen:
     cache_write: int
     output: int
     estimated: bool
+    cost_micro: int
+    price: Mapping[str, int] | None
     repairs: Sequence[Mapping[str, Any]]
     reply: int | None
     calls: tuple[CallSeen, ...]
@@ -117,29 +127,36 @@ class CheckSeen:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a user said: `kind` is note, answer, edit or stop."""
+    """What a user said: `kind` is note, answer, edit or stop.
+
+    Attributes:
+        question: number of the question that an answer answers.
+        stands: a note that nothing has taken the place of; one that takes another back has no text.
+    """
 
     kind: str
     text: str
     at: datetime
+    question: int | None = None
+    stands: bool = True
 
 
 def exists(url: str | None) -> bool:
     """Whether there is anything where the store would be.
 
     Raises:
-        BadInput: `url` names no file.
+        BadInput: `url` names no store. StoreError: its server cannot be reached.
     """
-    return engine.store_path(url or default_url()).exists()
+    return engine.database_at(url or default_url()).is_there()
 
 
-def path_of(url: str | None) -> str:
-    """The store's file.
+def name_of(url: str | None) -> str:
+    """How the store is shown.
 
     Raises:
-        BadInput: `url` names no file.
+        BadInput: `url` names no store.
     """
-    return str(engine.store_path(url or default_url()))
+    return engine.database_at(url or default_url()).name
 
 
 def wakeups(connection: sa.Connection, goal: int, *, newest: int | None = None) -> list[WakeupSeen]:
@@ -157,7 +174,9 @@ def wakeups(connection: sa.Connection, goal: int, *, newest: int | None = None) 
             context.c.tokens.label("context_tokens"),
             context.c.sha256.label("context_sha256"),
             context.c.completion_phrases,
+            t.goals.c.revision.label("goal_revision"),
         )
+        .join_from(t.wakeups, t.goals)
         .outerjoin(context, context.c.wakeup == t.wakeups.c.id)
         .where(t.wakeups.c.goal == goal)
         .order_by(t.wakeups.c.seq.desc())
@@ -232,12 +251,16 @@ def contexts(connection: sa.Connection, wakeup: int, *, later: bool = False) -> 
 
 def checks(connection: sa.Connection, goal: int, *, newest: int = 50) -> list[CheckSeen]:
     """The goal's newest checks, oldest first."""
+    ids = sa.select(t.checks.c.id).where(t.checks.c.goal == goal).order_by(t.checks.c.id.desc()).limit(newest)
+    return _checks(connection, sa.select(ids.subquery()))
+
+
+def _checks(connection: sa.Connection, ids: sa.Select[tuple[int]]) -> list[CheckSeen]:
     rows = connection.execute(
         sa.select(t.checks, t.wakeups.c.seq.label("wakeup_seq"))
         .outerjoin(t.wakeups, t.wakeups.c.id == t.checks.c.wakeup)
-        .where(t.checks.c.goal == goal)
-        .order_by(t.checks.c.id.desc())
-        .limit(newest)
+        .where(t.checks.c.id.in_(ids))
+        .order_by(t.checks.c.id)
     ).all()
     tails = bodies.get(connection, [row.tail for row in rows])
     return [
@@ -250,8 +273,18 @@ def checks(connection: sa.Connection, goal: int, *, newest: int = 50) -> list[Ch
             tails.get(row.tail or 0, ""),
             row.at,
         )
-        for row in reversed(rows)
+        for row in rows
     ]
+
+
+def last_checks(connection: sa.Connection, goal: int, revision: int) -> dict[str, CheckSeen]:
+    """The newest check of each requirement and deliverable at one revision of the contract, by its subject."""
+    newest = (
+        sa.select(sa.func.max(t.checks.c.id))
+        .where(t.checks.c.goal == goal, t.checks.c.revision == revision)
+        .group_by(t.checks.c.subject)
+    )
+    return {check.subject: check for check in _checks(connection, sa.select(newest.subquery()))}
 
 
 def inbox(connection: sa.Connection, goal: int, *, newest: int = 50) -> list[Said]:
@@ -259,10 +292,14 @@ def inbox(connection: sa.Connection, goal: int, *, newest: int = 50) -> list[Sai
     rows = connection.execute(
         sa.select(t.inbox).where(t.inbox.c.goal == goal).order_by(t.inbox.c.id.desc()).limit(newest)
     ).all()
-    return [Said(row.kind, row.text, row.at) for row in reversed(rows)]
+    return [
+        Said(row.kind, row.text, row.at, row.question, row.superseded_by is None) for row in reversed(rows)
+    ]
 
 
 def _wakeup(row: sa.Row[Any]) -> WakeupSeen:
+    pending = row.pending_exit
+    holds = isinstance(pending, Mapping) and pending.get("revision") == row.goal_revision
     owner = Owner(row.owner, row.host_label, row.pid, row.pid_start, row.boot_id)
     return WakeupSeen(
         id=row.id,
@@ -277,11 +314,13 @@ def _wakeup(row: sa.Row[Any]) -> WakeupSeen:
         recoveries=row.recoveries,
         rejections=row.rejections,
         progress=row.progress,
+        progress_by={k: v for k, v in (row.progress_by or {}).items() if k != "v"},
         started_at=row.started_at,
         ended_at=row.ended_at,
         context_tokens=row.context_tokens,
         context_sha256=row.context_sha256,
         completion_phrases=row.completion_phrases,
+        pending_exit=pending if holds else None,
     )
 
 
@@ -318,6 +357,8 @@ def _turn(row: sa.Row[Any], calls: Sequence[CallSeen]) -> TurnSeen:
         cache_write=row.cache_write,
         output=row.output,
         estimated=row.estimated,
+        cost_micro=row.cost_micro,
+        price=None if row.price is None else {k: v for k, v in row.price.items() if k != "v"},
         repairs=row.repairs or (),
         reply=row.reply,
         calls=tuple(calls),

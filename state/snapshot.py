@@ -6,6 +6,7 @@ The work is the same after 10 or 100,000 turns: the goal's row, capped lists, th
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,12 +16,14 @@ from goalmode.domain.calls import CallOutcome
 from goalmode.domain.contract import RequirementStatus
 from goalmode.domain.exits import ExitReason
 from goalmode.domain.goal import ContextPolicy, Goal
+from goalmode.domain.memory import Memory
 from goalmode.domain.messages import Assistant, Message, ToolResult, User
 from goalmode.domain.snapshot import Action, InboxEntry, LastEnding, Snapshot
-from goalmode.domain.work import Checkpoint, WorkState
+from goalmode.domain.work import WorkState
 from goalmode.errors import StoreUnreadable
-from goalmode.state import bodies, goals, mapping
+from goalmode.state import bodies, goals, mapping, memory, questions
 from goalmode.state import tables as t
+from goalmode.state.notes import SPOKEN
 from goalmode.state.said import messages_from_json, reply_from_json
 from goalmode.state.store import Store
 
@@ -57,6 +60,9 @@ def read(connection: sa.Connection, goal_id: int, *, now: datetime, running: int
         work=work_state(connection, goal),
         actions=_actions(connection, goal),
         inbox=_inbox(connection, goal),
+        questions=questions.shown(connection, goal),
+        memories=_memories(connection, goal),
+        memory_head=memory.head(connection),
         last=None if last is None else _ending(last),
         earlier=_earlier(connection, last) if goal.settings.policy is ContextPolicy.REPLAY else (),
     )
@@ -86,14 +92,13 @@ def work_state(connection: sa.Connection, goal: Goal) -> WorkState:
         .order_by(t.checkpoints.c.id.desc())
         .limit(1)
     ).first()
-    checkpoint: Checkpoint = Checkpoint()
-    found: tuple[str, ...] = ()
+    saved = WorkState()
     if newest is not None:
-        checkpoint, found = mapping.checkpoint_from_json(goal.uid, newest.wakeup, newest.body)
+        saved = mapping.checkpoint_from_json(goal.uid, newest.wakeup, newest.body)
     rows = connection.execute(
         sa.select(t.work_items).where(t.work_items.c.goal == goal.id).order_by(t.work_items.c.number)
     )
-    return WorkState(tuple(mapping.item_from_row(goal.uid, r) for r in rows), checkpoint, found)
+    return replace(saved, items=tuple(mapping.item_from_row(goal.uid, r) for r in rows))
 
 
 def _actions(connection: sa.Connection, goal: Goal) -> tuple[Action, ...]:
@@ -131,17 +136,25 @@ def _newest_calls(
 
 
 def _inbox(connection: sa.Connection, goal: Goal) -> tuple[InboxEntry, ...]:
+    """What stands by itself: an answer stands beside its question."""
     rows = connection.execute(
         sa.select(t.inbox)
         .where(
             t.inbox.c.goal == goal.id,
             t.inbox.c.superseded_by.is_(None),
-            t.inbox.c.kind.in_(("note", "answer")),
+            t.inbox.c.kind.in_(SPOKEN),
+            t.inbox.c.question.is_(None),
         )
         .order_by(t.inbox.c.id.desc())
         .limit(MAX_INBOX)
     ).all()
     return tuple(InboxEntry(r.id, r.kind, r.text, r.at) for r in reversed(rows))
+
+
+def _memories(connection: sa.Connection, goal: Goal) -> tuple[Memory, ...]:
+    if not goal.settings.user_tools:
+        return ()
+    return memory.relevant(connection, goal.workspace, goal.objective)
 
 
 def _ending(row: sa.Row[Any]) -> LastEnding:

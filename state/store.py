@@ -15,7 +15,7 @@ from goalmode.domain.redact import Redactor
 from goalmode.domain.text import sendable
 from goalmode.errors import StoreError
 from goalmode.state import engine, migrate
-from goalmode.state.owner import Owner
+from goalmode.state.owner import Lease, Owner, lease_length
 
 
 def default_url() -> str:
@@ -32,7 +32,10 @@ class Store:
     """One store, opened for reading or for writing. Threads may share it.
 
     Attributes:
-        path: the SQLite file.
+        name: how it is shown: never with a password.
+        url: how it is opened again; it may hold a password.
+        path: its file; None if it is on a server.
+        lease_ms: how long a wakeup of this process is held without a sign of life.
         notices: lines worth telling the user about opening it (an upgrade and its backup).
     """
 
@@ -45,64 +48,110 @@ class Store:
         redact: Redactor | None = None,
         owner: Owner | None = None,
         busy_seconds: float = engine.BUSY_SECONDS,
+        lease_ms: int | None = None,
     ) -> None:
         """Open the store, making or upgrading it if it is opened for writing.
 
+        Args:
+            lease_ms: how long a wakeup of this process is held without a sign of life; None for `GOALMODE_LEASE`,
+                else a minute.
+
         Raises:
-            BadInput: `url` names no file.
-            StoreError: it cannot be opened; one line names the file and the cause. The file is as it was.
+            BadInput: `url` names no store, or `GOALMODE_LEASE` no length.
+            StoreError: it cannot be opened; one line names the place and the cause. The store is as it was.
             StoreNewer: newer code wrote it.
         """
-        self.path = engine.store_path(url or default_url())
+        self.url = url or default_url()
+        self.database = engine.database_at(self.url)
+        self.name, self.path = self.database.name, self.database.path
         self.clock: Clock = clock or SystemClock()
         self.redact = redact or Redactor()
         self.owner = owner or Owner.current()
+        self.lease_ms = lease_length() if lease_ms is None else lease_ms
         self.readonly = readonly
         self.notices: list[str] = []
+        self.database.prepare(writable=not readonly)
+        self._read = self.database.reading(busy_seconds=busy_seconds)
+        self._writers: list[sa.Engine] = []
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
         if not readonly:
-            engine.make_file(self.path)
-        engine.check_file(self.path, writable=not readonly)
-        self._prepare()
-        self._read = engine.reading_engine(self.path, busy_seconds=busy_seconds)
-        if not readonly:
-            # A transaction cannot change `synchronous`, so each commit class has its own connections.
-            self._full = engine.writing_engine(self.path, synchronous="FULL", busy_seconds=busy_seconds)
-            self._normal = engine.writing_engine(self.path, synchronous="NORMAL", busy_seconds=busy_seconds)
-            pulse_seconds = min(busy_seconds, engine.PULSE_SECONDS)
-            self._pulse = engine.writing_engine(self.path, synchronous="NORMAL", busy_seconds=pulse_seconds)
+            # Two classes of commits, and signs of life beside them: each has connections of its own.
+            self._full = self._writer(durable=True, busy_seconds=busy_seconds)
+            self._normal = self._writer(durable=False, busy_seconds=busy_seconds)
+            pulse_seconds = min(busy_seconds, engine.PULSE_SECONDS, self.lease_ms / 4000)
+            self._pulse = self._writer(durable=False, busy_seconds=pulse_seconds)
+
+    def _writer(self, *, durable: bool, busy_seconds: float) -> sa.Engine:
+        self._writers.append(self.database.writing(durable=durable, busy_seconds=busy_seconds))
+        return self._writers[-1]
 
     def _prepare(self) -> None:
-        found = migrate.revision(self.path)
-        migrate.check_revision(self.path, found)
+        with self.reading() as connection:
+            found = migrate.revision(connection, self.name)
+        migrate.check_revision(self.name, found)
         if found == migrate.HEAD:
             return
         if self.readonly:
             have = "no schema yet" if found is None else f"schema {found}"
             raise StoreError(
-                f"store {self.path}: has {have}, {migrate.HEAD} is needed; a command that writes prepares it"
+                f"store {self.name}: has {have}, {migrate.HEAD} is needed; a command that writes prepares it"
             )
-        with engine.plain_errors(self.path):
-            backup = migrate.upgrade(self.path, found, here=self.owner, lease_ms=self.clock.lease_ms())
-        if backup is not None:
-            self.notices.append(f"store upgraded from schema {found} to {migrate.HEAD}; backup: {backup}")
+        if found is not None:
+            with self.reading() as connection:
+                live = [
+                    lease.owner.name for lease in migrate.open_leases(connection) if not self.is_void(lease)
+                ]
+            if live:
+                raise StoreError(
+                    f"store {self.name}: cannot be upgraded while {', '.join(live)} runs a wakeup; stop it first"
+                )
+        with self.database.plain_errors():
+            backup = migrate.upgrade(self.database, found)
+        if found is not None:
+            kept = "" if backup is None else f"; backup: {backup}"
+            self.notices.append(f"store upgraded from schema {found} to {migrate.HEAD}{kept}")
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """One consistent view."""
-        with engine.plain_errors(self.path), self._read.begin() as connection:
+        with self.database.plain_errors(), self._read.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sa.Connection]:
-        """One transaction. `durable` survives a loss of power at once; else with the next durable commit."""
-        with engine.plain_errors(self.path), (self._full if durable else self._normal).begin() as connection:
+        """One transaction. `durable` survives a loss of power at once; else with the next durable commit.
+
+        In a file, one transaction writes at a time. On a server several do: one that reads what it then writes takes
+        the goal first (`goalmode.state.wakeups.lock_goal`; the guard does so itself).
+        """
+        with self.database.plain_errors(), (self._full if durable else self._normal).begin() as connection:
             yield connection
 
     @contextmanager
     def pulsing(self) -> Iterator[sa.Connection]:
         """One transaction that waits out a busy store only briefly: for signs of life, on a connection of their own."""
-        with engine.plain_errors(self.path), self._pulse.begin() as connection:
+        with self.database.plain_errors(), self._pulse.begin() as connection:
             yield connection
+
+    def lease_now(self) -> int | sa.ColumnElement[int]:
+        """Now, in milliseconds, on the clock that leases are counted on, as a value for statements.
+
+        That is the machine's own for a file, and the server's for a server; a clock that is moved by hand is both.
+        """
+        served = self.database.lease_now
+        return served if served is not None and isinstance(self.clock, SystemClock) else self.clock.lease_ms()
+
+    def is_void(self, lease: Lease) -> bool:
+        """Whether somebody else may take over from the owner of an open wakeup."""
+        now = self.lease_now()
+        if not isinstance(now, int):
+            with self.reading() as connection:
+                now = int(connection.execute(sa.select(now)).scalar_one())
+        return lease.is_void(now, self.owner, served=self.database.lease_now is not None)
 
     def clean(self, text: str) -> str:
         """The one choke point of every text that is stored: secrets struck out, then made storable."""
@@ -121,14 +170,11 @@ class Store:
                 return value
 
     def lock_file(self, goal: int, fence: int) -> Path:
-        return self.path.with_name(f"{self.path.name}-locks") / f"{goal}.{fence}"
+        return self.database.locks() / f"{goal}.{fence}"
 
     def close(self) -> None:
-        self._read.dispose()
-        if not self.readonly:
-            self._full.dispose()
-            self._normal.dispose()
-            self._pulse.dispose()
+        for one in (self._read, *self._writers):
+            one.dispose()
 
     def __enter__(self) -> Store:
         return self

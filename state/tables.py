@@ -20,6 +20,7 @@ from goalmode.domain.goal import Control
 from goalmode.domain.memory import MemoryKind, SettlementState
 from goalmode.domain.questions import QuestionKind, QuestionStatus
 from goalmode.domain.signals import StopReason
+from goalmode.domain.wake import WATCHED, SourceKind, SourceStatus
 from goalmode.domain.work import ItemKind, ItemStatus, Provenance
 from goalmode.state import columns as c
 
@@ -282,6 +283,45 @@ class QuestionRow(SQLModel, table=True):
     answered_at: datetime | None = c.time()
 
 
+_OPEN = "status = 'open'"
+_WATCHED = f"{_OPEN} AND kind IN ({', '.join(repr(kind.value) for kind in WATCHED)})"
+
+
+class WakeSourceRow(SQLModel, table=True):
+    """What a goal waits for. No key leads to `target`, another goal: that it was deleted must be seen."""
+
+    __tablename__ = "wake_sources"
+    __table_args__ = (
+        sa.UniqueConstraint("goal", "number"),
+        sa.Index(
+            "ix_wake_sources_open",
+            "goal",
+            "id",
+            sqlite_where=sa.text(_OPEN),
+            postgresql_where=sa.text(_OPEN),
+        ),
+        sa.Index(
+            "ix_wake_sources_watched",
+            "id",
+            sqlite_where=sa.text(_WATCHED),
+            postgresql_where=sa.text(_WATCHED),
+        ),
+        c.words("kind", SourceKind),
+        c.words("status", SourceStatus),
+    )
+    id: int | None = c.key()
+    goal: int | None = c.ref("goals.id")
+    number: int = c.whole()
+    kind: str = c.word()
+    spec: dict[str, Any] = c.json()
+    target: int | None = c.whole(None)
+    status: str = c.word()
+    due_at: datetime | None = c.time()
+    ceiling_at: datetime | None = c.time()
+    created_at: datetime | None = c.time(nullable=False)
+    fired_at: datetime | None = c.time()
+
+
 class CheckRow(SQLModel, table=True):
     """One run of one requirement's check, or one look at one deliverable, at a revision of the contract."""
 
@@ -418,6 +458,7 @@ work_items = _tables["work_items"]
 checkpoints = _tables["checkpoints"]
 inbox = _tables["inbox"]
 questions = _tables["questions"]
+wake_sources = _tables["wake_sources"]
 checks = _tables["checks"]
 contexts = _tables["contexts"]
 turns = _tables["turns"]

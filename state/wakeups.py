@@ -13,22 +13,31 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from goalmode.domain.cost import Price, cost_of, reserve_of
 from goalmode.domain.exits import ExitReason, GoalStatus
 from goalmode.domain.goal import Control, Goal, Obstacle
 from goalmode.domain.messages import Usage
 from goalmode.errors import Fenced
 from goalmode.state import bodies, mapping
 from goalmode.state import tables as t
-from goalmode.state.owner import LEASE_MS, Lease, Owner
+from goalmode.state.exclusion import lock_goal
+from goalmode.state.owner import Lease, Owner
 from goalmode.state.store import Store
 
 MAX_OBSTACLE = 200
 """Characters of an obstacle's words that are kept, and by which it is known again."""
 
 
+MAX_OBSTACLES = 50
+"""Obstacles of a goal that are kept; of more, the one that was not met for longest goes."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpenWakeup:
-    """A wakeup that has not been closed. Whether its owner still lives is the lease's question."""
+    """A wakeup that has not been closed. Whether its owner still lives is the lease's question.
+
+    `pending_exit` is the ending that it stored before it settled, see `goalmode.state.settlement`.
+    """
 
     id: int
     seq: int
@@ -36,16 +45,18 @@ class OpenWakeup:
     lease: Lease
     started_at: datetime
     progress: int = 0
+    pending_exit: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """This process's hold on a goal."""
+    """This process's hold on a goal. `price` is of the tokens of the model that it is run with."""
 
     goal: int
     wakeup: int
     seq: int
     fence: int
+    price: Price | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +84,8 @@ def open_wakeup(connection: sa.Connection, goal: int) -> OpenWakeup | None:
     if row is None:
         return None
     owner = Owner(row.owner, row.host_label, row.pid, row.pid_start, row.boot_id)
-    return OpenWakeup(row.id, row.seq, row.fence, Lease(owner, row.lease_ms), row.started_at, row.progress)
+    lease = Lease(owner, row.lease_ms)
+    return OpenWakeup(row.id, row.seq, row.fence, lease, row.started_at, row.progress, row.pending_exit)
 
 
 def turns_of(connection: sa.Connection, wakeup: int) -> int:
@@ -111,6 +123,7 @@ def claim(
     reserve: Usage,
     counted: bool,
     now: datetime,
+    price: Price | None = None,
 ) -> Claimed | None:
     """Take the goal for one wakeup, if it is still what the context was rendered from; None if it is not.
 
@@ -119,6 +132,7 @@ def claim(
         context: None where no call will be made.
         reserve: what the first call may cost; charged if the process dies before it is known.
         counted: whether it counts towards the goal's wakeups (not one that only finds its budget spent).
+        price: of the model's tokens, for all that the wakeup spends.
     """
     owner = store.owner
     with store.writing(durable=False) as connection:
@@ -152,7 +166,7 @@ def claim(
                 pid=owner.pid,
                 pid_start=owner.pid_start,
                 boot_id=owner.boot_id,
-                lease_ms=store.clock.lease_ms() + LEASE_MS,
+                lease_ms=store.lease_now() + store.lease_ms,
                 revision=goal.revision,
                 inbox_seen=goal.inbox_head,
                 exit_detail="",
@@ -162,15 +176,14 @@ def claim(
                 recoveries=0,
                 rejections=0,
                 progress=0,
-                reserved_input=reserve.input,
-                reserved_output=reserve.output,
+                **reserved(price, reserve),
                 started_at=now,
             )
             .returning(t.wakeups.c.id)
         ).scalar_one()
         if context is not None:
             _store_context(store, connection, wakeup, 0, context)
-        return Claimed(goal.id, int(wakeup), seq, int(fence))
+        return Claimed(goal.id, int(wakeup), seq, int(fence), price)
 
 
 def begin_anew(
@@ -186,14 +199,7 @@ def begin_anew(
         Fenced: somebody else has the goal; nothing is stored.
     """
     with store.writing(durable=False) as connection:
-        guard(
-            store,
-            connection,
-            claimed,
-            reserved_input=reserve.input,
-            reserved_output=reserve.output,
-            inbox_seen=inbox_seen,
-        )
+        guard(store, connection, claimed, **reserved(claimed.price, reserve), inbox_seen=inbox_seen)
         _store_context(store, connection, claimed.wakeup, n, context)
 
 
@@ -218,11 +224,16 @@ def _store_context(
 
 
 def guard(store: Store, connection: sa.Connection, claimed: Claimed, **changes: Any) -> None:
-    """Renew the lease and make `changes` to the wakeup's row.
+    """Take the goal, renew the lease and make `changes` to the wakeup's row.
 
     Raises:
         Fenced: the wakeup is no longer this process's.
     """
+    lock_goal(connection, claimed.goal)
+    _renew(store, connection, claimed, **changes)
+
+
+def _renew(store: Store, connection: sa.Connection, claimed: Claimed, **changes: Any) -> None:
     renewed = connection.execute(
         sa.update(t.wakeups)
         .where(
@@ -230,10 +241,23 @@ def guard(store: Store, connection: sa.Connection, claimed: Claimed, **changes: 
             t.wakeups.c.fence == claimed.fence,
             t.wakeups.c.exit_reason.is_(None),
         )
-        .values(lease_ms=store.clock.lease_ms() + LEASE_MS, **changes)
+        .values(lease_ms=store.lease_now() + store.lease_ms, **changes)
     )
     if renewed.rowcount != 1:
         raise Fenced
+
+
+def reserved(price: Price | None, usage: Usage) -> dict[str, int]:
+    """The columns of a wakeup that hold what its next call may use: charged if the process dies before it is known."""
+    cost = reserve_of(price, usage)
+    return {"reserved_input": usage.input, "reserved_output": usage.output, "reserved_cost": cost}
+
+
+def progressed(marks: Mapping[str, int] | None) -> dict[str, Any]:
+    """The columns of a wakeup that hold its marks of progress, by what they are of; none where nobody counts them."""
+    if marks is None:
+        return {}
+    return {"progress": sum(marks.values()), "progress_by": {"v": mapping.VERSION, **marks}}
 
 
 def renew(store: Store, claimed: Sequence[Claimed]) -> list[Claimed]:
@@ -242,16 +266,24 @@ def renew(store: Store, claimed: Sequence[Claimed]) -> list[Claimed]:
     with store.pulsing() as connection:
         for one in claimed:
             try:
-                guard(store, connection, one)
+                _renew(store, connection, one)
             except Fenced:
                 lost.append(one)
     return lost
 
 
 def charge(
-    connection: sa.Connection, claimed: Claimed, usage: Usage, *, turns: int, active_ms: int, now: datetime
+    connection: sa.Connection,
+    claimed: Claimed,
+    usage: Usage,
+    *,
+    cost_micro: int | None = None,
+    turns: int,
+    active_ms: int,
+    now: datetime,
 ) -> None:
-    """Add to the goal's and the wakeup's totals."""
+    """Add to the goal's and the wakeup's totals. `cost_micro`: None for what the usage costs at the wakeup's price."""
+    cost = cost_of(claimed.price, usage) if cost_micro is None else cost_micro
     connection.execute(
         sa.update(t.goals)
         .where(t.goals.c.id == claimed.goal)
@@ -261,6 +293,7 @@ def charge(
             spent_cached=t.goals.c.spent_cached + usage.cached,
             spent_cache_write=t.goals.c.spent_cache_write + usage.cache_write,
             spent_output=t.goals.c.spent_output + usage.output,
+            spent_cost_micro=t.goals.c.spent_cost_micro + cost,
             spent_active_ms=t.goals.c.spent_active_ms + active_ms,
             updated_at=now,
         )
@@ -290,10 +323,13 @@ def met_obstacle(store: Store, claimed: Claimed, obstacle: str, requirement: str
         found = next((o for o in known if _names(said, o, requirement)), None)
         if found is None:
             words = next((o.text for o in known if o.id == said.upper()), said)
-            found = Obstacle(f"O{len(known) + 1}", words, requirement)
+            last = int(known[-1].id[1:]) if known else 0
+            found = Obstacle(f"O{last + 1}", words, requirement)
             known.append(found)
         met = replace(found, wakeups=tuple(sorted({*found.wakeups, claimed.seq})))
         kept = [met if o.id == met.id else o for o in known]
+        if len(kept) > MAX_OBSTACLES:
+            kept.remove(min(kept, key=lambda o: o.wakeups[-1:]))
         connection.execute(
             sa.update(t.goals)
             .where(t.goals.c.id == claimed.goal)

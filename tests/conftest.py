@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests import stores
+
 settings.register_profile("local", deadline=None, max_examples=50)
 settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
@@ -24,7 +26,35 @@ _HOMES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"
 
 
 def pytest_report_header() -> str:
-    return f"sqlite: {sqlite3.sqlite_version}"
+    if stores.SERVER:
+        return "stores: PostgreSQL; only tests that use one are run"
+    return f"stores: SQLite {sqlite3.sqlite_version}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With stores on a server: what uses none is left out, and what looks into SQLite's file is skipped."""
+    if not stores.SERVER:
+        return
+    used, unused = [], []
+    for item in items:
+        uses = "_stores" in getattr(item, "fixturenames", ()) or item.get_closest_marker("postgres")
+        (used if uses else unused).append(item)
+        if item.get_closest_marker("sqlite"):
+            item.add_marker(pytest.mark.skip(reason="it looks into SQLite's file"))
+    items[:] = used
+    config.hook.pytest_deselected(items=unused)
+
+
+@pytest.fixture(scope="session")
+def _stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stores.Stores]:
+    yield from stores.made(tmp_path_factory.mktemp("blank"))
+
+
+@pytest.fixture
+def new_stores(_stores: stores.Stores) -> Iterator[stores.Stores]:
+    """Makes stores: files, or with GOALMODE_TEST_STORE databases on that server. Ask for it to run on both."""
+    yield _stores
+    _stores.clear()
 
 
 @pytest.fixture

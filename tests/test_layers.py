@@ -18,7 +18,7 @@ _STORE = _VALUES | {"state", "migrations"}
 _LEAVES = _STORE | {"context", "model", "tools"}
 _LOOP = _LEAVES | {"settle", "loop"}
 _OVER_GOALS = _LOOP | {"orchestrator"}
-_ENGINE = _OVER_GOALS | {"inspection", "scheduler", "reflect", "settings", "workflows"}
+_ENGINE = _OVER_GOALS | {"inspection", "scheduler", "settings", "workflows"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "domain": set(),
@@ -36,10 +36,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "orchestrator": _OVER_GOALS,
     "inspection": _OVER_GOALS,
     "scheduler": _OVER_GOALS,
-    "reflect": _OVER_GOALS,
+    "reflect": _OVER_GOALS
+    | {"settings", "workflows", "wiring"},  # GenericAgent loads it: it puts itself together
     "testing": _VALUES | {"model", "state"},
     "wiring": _ENGINE | {"templates"},
-    "cli": _ENGINE | {"wiring", "goalmode"},
+    "cli": _ENGINE | {"wiring", "reflect", "goalmode"},
     "web": _ENGINE | {"wiring", "goalmode"},
     "__main__": {"cli"},
     "goalmode": _ENGINE | {"wiring"},  # goalmode/__init__.py: the public names
@@ -63,6 +64,7 @@ PICKERS = {"wiring", "testing", "cli.demo"}
 HOMES = {
     "alembic": {"state", "migrations"},
     "click": {"cli"},
+    "cronsim": {"orchestrator"},
     "httpx": {"model"},
     "httpx_sse": {"model"},
     "jinja2": {"context", "model"},

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from goalmode.domain.cost import Price
 from goalmode.domain.profile import CallIds, ModelProfile, Protocol
 from goalmode.errors import BadInput, ConfigError
 from goalmode.settings import Settings, api_key, load_settings, resolve_profile
@@ -106,7 +107,44 @@ def test_a_file_in_the_working_directory_is_not_read(
 
 
 WRONG = {
-    "unknown section": ("[model.a]\n", "model: unknown key; known are defaults, models, redact"),
+    "unknown section": ("[model.a]\n", "model: unknown key; known are defaults, models, redact, prices"),
+    "prices of another type": ("prices = 3\n", "prices: '3' is not valid: a table, [prices]"),
+    "price of another type": ("[prices]\na = 3\n", "prices.a: '3' is not valid: a table, [prices.a]"),
+    "price's key": (
+        "[prices.a]\nprompt = 1\n",
+        "prices.a.prompt: unknown key; known are input, cached, output, cache_write",
+    ),
+    "price without output": (
+        "[prices.a]\ninput = 1\n",
+        "prices.a: 'input' is not valid: output too, dollars for",
+    ),
+    "price without input": (
+        "[prices.a]\noutput = 1\n",
+        "prices.a: 'output' is not valid: input too, dollars for",
+    ),
+    "empty price": ("[prices.a]\n", "prices.a: '' is not valid: input too, dollars for"),
+    "negative price": (
+        "[prices.a]\ninput = -1\n",
+        "prices.a.input: '-1' is not valid: dollars for a million",
+    ),
+    "price too fine": (
+        "[prices.a]\ninput = 0.0000001\n",
+        "prices.a.input: '0.0000001' is not valid: dollars",
+    ),
+    "price too fine for a float": (
+        "[prices.a]\noutput = 1.00000000000000000001\n",
+        "prices.a.output: '1.00000000000000000001' is not valid: dollars for a million tokens, from 0",
+    ),
+    "price that is no number": ("[prices.a]\ncached = nan\n", "prices.a.cached: 'nan' is not valid: dollars"),
+    "price as words": ('[prices.a]\ncached = "cheap"\n', "prices.a.cached: 'cheap' is not valid: dollars"),
+    "boolean price": (
+        "[prices.a]\ncache_write = true\n",
+        "prices.a.cache_write: 'True' is not valid: dollars",
+    ),
+    "name with a dot": (
+        "[prices.gpt-4.1]\ninput = 2\noutput = 8\n",
+        """prices: 'gpt-4.1' is not valid: quotes around a name with a dot: [prices."a.b"]""",
+    ),
     "unknown key": (
         '[models.a]\nkey = "sk-canary"\n',
         "models.a.key: unknown key; known are wire, name, base_url",
@@ -301,6 +339,56 @@ def test_an_unknown_vocabulary_gets_a_margin(name: str, encoding: str, factor: f
     profile = resolve_profile(Settings(), f"openai:{name}")
 
     assert (name, encoding, factor) == (profile.name, profile.encoding, profile.token_factor)
+
+
+PRICES = """
+[models.mine]
+name = "gpt-5-mini"
+[models.local]
+name = "qwen3-8b"
+temperature = 0.5
+[prices."gpt-5-mini"]
+input = 0.25
+cached = "0.025"
+output = 2
+cache_write = 2.5e-1
+[prices."qwen3-8b"]
+input = 0
+output = 0
+[prices."gpt-4.1"]
+input = 1.000001
+output = 8.1
+"""
+
+
+def test_prices_are_exact(write: Write) -> None:
+    """In micro-dollars, out of numbers and texts; the cache costs as much as other input unless it is said."""
+    prices = load_settings(write(PRICES), {}).prices
+
+    assert prices == {
+        "gpt-5-mini": Price(input=250_000, cached=25_000, output=2_000_000, cache_write=250_000),
+        "qwen3-8b": Price(0, 0, 0, 0),
+        "gpt-4.1": Price(input=1_000_001, cached=1_000_001, output=8_100_000, cache_write=1_000_001),
+    }
+
+
+def test_a_price_belongs_to_the_provider_s_name(write: Write) -> None:
+    """Whichever way a model is named; one that costs nothing has a price, one that is not listed has none."""
+    settings = load_settings(write(PRICES), {})
+    price = {
+        spec: resolve_profile(settings, spec).price
+        for spec in ("mine", "openai:gpt-5-mini", "openai-responses:gpt-5-mini", "local", "openai:mine")
+    }
+
+    mini = settings.prices["gpt-5-mini"]
+    assert price == {
+        "mine": mini,
+        "openai:gpt-5-mini": mini,
+        "openai-responses:gpt-5-mini": mini,
+        "local": Price(0, 0, 0, 0),
+        "openai:mine": None,
+    }
+    assert settings.models["local"].temperature == 0.5
 
 
 def test_a_small_window_shrinks_what_is_not_given(write: Write) -> None:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
+from goalmode.cli.contract_options import (
+    check_timeout,
+    contract_options,
+    in_json,
+    requirements_of,
+    resting,
+    tell,
+)
 from goalmode.cli.options import (
     UTF8,
     Common,
@@ -17,16 +26,16 @@ from goalmode.cli.options import (
     given_text,
     model_options,
     refuse_credentials,
-    together,
 )
 from goalmode.cli.output import remark, say, say_json
-from goalmode.cli.stores import changing, command_here, writing
+from goalmode.cli.stores import changing, command_here, reading, writing
 from goalmode.domain.budget import Limits
 from goalmode.domain.clock import SystemClock
-from goalmode.domain.contract import Requirement
 from goalmode.domain.goal import ContextPolicy, Goal, GoalSettings, GoalSpec
+from goalmode.domain.wake import Planned
 from goalmode.domain.workflow import Known, Workflow
 from goalmode.errors import BadInput
+from goalmode.orchestrator.costs import parse_dollars, refuse_unpriced
 from goalmode.orchestrator.goals import (
     LANGUAGES,
     checked,
@@ -36,25 +45,18 @@ from goalmode.orchestrator.goals import (
     parse_deadline,
     parse_seconds,
 )
+from goalmode.orchestrator.schedule import on_goal
 from goalmode.settings import Settings, load_settings, resolve_profile
 from goalmode.state.store import Store
 from goalmode.tools.builtin import builtin_tools
 from goalmode.workflows.load import SHIPPED, load_workflow, shipped
 
-_contract = together(
-    click.option("--deliverable", "deliverables", metavar="PATH", multiple=True, type=UTF8,
-                 help="A file of the workspace that must be there at the end, and not be empty. Repeatable."),
-    click.option("--check", "checks", metavar="CMD", multiple=True, type=UTF8,
-                 help="A shell command that must exit 0 at the end. Repeatable."),
-    click.option("--require", "requirements", metavar="TEXT", multiple=True, type=UTF8,
-                 help="A requirement in words, for which evidence must be cited. Repeatable."),
-)  # fmt: skip
-
 
 @click.command()
 @click.argument("objective", type=UTF8)
 @click.option("--workspace", metavar="DIR", required=True, type=UTF8, help="The directory to work in.")
-@_contract
+@contract_options
+@check_timeout
 @model_options
 @click.option("--max-turns", metavar="N", default="180", help="Turns of one wakeup. [default: 180]")
 @click.option("--turn-budget", metavar="N", help="Turns of the whole goal.")
@@ -62,6 +64,7 @@ _contract = together(
 @click.option(
     "--token-budget", metavar="N", help="Tokens of the goal, such as 500k: input - cached + output."
 )
+@click.option("--cost-budget", metavar="DOLLARS", help="What the goal's model calls may cost, such as 2.50.")
 @click.option(
     "--time-budget", metavar="SPAN", help="Working time, such as 3h; waiting and sleep do not count."
 )
@@ -100,6 +103,11 @@ _contract = together(
     "--tools", metavar="A,B", type=UTF8, help="The only tools allowed beside those that save state."
 )
 @click.option("--no-shell", is_flag=True, help="Every tool but the shell.")
+@click.option("--no-user-tools", is_flag=True, help="No long-term memory, and no settlement into it.")
+@click.option("--autonomous", is_flag=True, help="An unattended flow: it does not settle when it ends.")
+@click.option(
+    "--after", metavar="ID", type=UTF8, help="Not due before that goal is over; `schedule` says more."
+)
 @common  # fmt: skip
 def new(objective: str, workspace: str, common: Common, **given: Any) -> int:
     """Create a goal and print its id. OBJECTIVE is a text, - for standard input, or @FILE.
@@ -111,19 +119,24 @@ def new(objective: str, workspace: str, common: Common, **given: Any) -> int:
     spec = GoalSpec(
         given_text(objective, "objective"),
         workspace,
-        _requirements(given),
+        requirements_of(given),
         tuple(given["deliverables"]),
         _limits(given, now),
         _settings(given, configured),
+        tuple(given["protect"]),
     )
     profile = resolve_profile(
         configured, spec.settings.model, spec.settings.base_url, spec.settings.api_key_env
     )
+    refuse_unpriced(spec.limits, profile)
     checked(spec, now)  # Before a store is made: what is refused leaves nothing behind.
+    if given["after"] is not None:
+        with reading(common, given["after"]):
+            pass
     with writing(common) as store:
-        goal = create_goal(store, spec)
+        goal = create_goal(store, spec, waits_for=_waits_for(store, given["after"]))
     if common.json:
-        say_json({"id": goal.uid}, indent=None)
+        say_json({"id": goal.uid, **in_json(goal)}, indent=None)
     else:
         say(goal.uid)
     if not common.quiet:
@@ -134,35 +147,45 @@ def new(objective: str, workspace: str, common: Common, **given: Any) -> int:
 @click.command()
 @click.argument("goal_id", metavar="ID", type=UTF8)
 @click.option("--objective", metavar="TEXT|-|@FILE", type=UTF8, help="A new objective.")
-@_contract
+@contract_options
+@check_timeout
 @click.option(
     "--drop",
-    metavar="ID|PATH",
+    metavar="ID|PATH|GLOB",
     multiple=True,
     type=UTF8,
-    help="A requirement (R1) or a deliverable that is no longer wanted. Repeatable.",
+    help="A requirement (R1), deliverable or protection that is no longer wanted. Repeatable.",
 )
 @common  # fmt: skip
 def edit(goal_id: str, objective: str | None, drop: Sequence[str], common: Common, **given: Any) -> int:
     """Change what a goal asks for. A running wakeup is told; a goal that was done is open again."""
-    with changing(common, goal_id) as (store, goal):
-        goal = _edited(store, goal, objective, drop, given)
+    with changing(common, goal_id) as (store, before):
+        goal = _edited(store, before, objective, drop, given)
     if common.json:
-        say_json({"id": goal.uid, "objective_revision": goal.revision, "status": goal.status.value})
+        stands = {"objective_revision": goal.revision, "status": goal.status.value}
+        say_json({"id": goal.uid, **stands, **in_json(goal, before)})
     elif not common.quiet:
         say(f"{goal.uid}: changed, revision {goal.revision}, {goal.status}")
+    if not common.quiet:
+        tell(goal, common, before)
     return 0
+
+
+def _waits_for(store: Store, after: str | None) -> tuple[Planned, ...]:
+    return () if after is None else (on_goal(store, after),)
 
 
 def _edited(
     store: Store, goal: Goal, objective: str | None, drop: Sequence[str], given: dict[str, Any]
 ) -> Goal:
     paths = [d.path for d in goal.deliverables]
-    unknown = [name for name in drop if name not in paths and name not in [r.id for r in goal.requirements]]
+    protections = dict.fromkeys(name for file in goal.protected for name in (file.path, file.named_by))
+    known = list(dict.fromkeys([*(r.id for r in goal.requirements), *paths, *protections]))
+    unknown = [name for name in drop if name not in known]
     if unknown:
-        have = ", ".join([r.id for r in goal.requirements] + paths) or "nothing to drop"
+        have = ", ".join(known[:20]) + (", …" if len(known) > 20 else "") or "nothing to drop"
         raise BadInput("drop", unknown[0], f"one of the contract's: {have}")
-    requirements = [*(r for r in goal.requirements if r.id not in drop), *_requirements(given)]
+    requirements = [*(r for r in goal.requirements if r.id not in drop), *requirements_of(given)]
     deliverables = [*(p for p in paths if p not in drop), *given["deliverables"]]
     return edit_goal(
         store,
@@ -170,25 +193,29 @@ def _edited(
         objective=None if objective is None else given_text(objective, "objective"),
         requirements=requirements if requirements != list(goal.requirements) else None,
         deliverables=deliverables if deliverables != paths else None,
+        protect=given["protect"],
+        unprotect=drop,
+        settings=replace(goal.settings, check_seconds=_check_seconds(given, goal.settings)),
     )
 
 
-def _requirements(given: dict[str, Any]) -> tuple[Requirement, ...]:
-    words = [Requirement("", text) for text in given["requirements"]]
-    return (*words, *(Requirement("", command, command) for command in given["checks"]))
+def _check_seconds(given: dict[str, Any], settings: GoalSettings) -> float:
+    span = given["check_timeout"]
+    return settings.check_seconds if span is None else parse_seconds(span, "check-timeout")
 
 
 def _limits(given: dict[str, Any], now: datetime) -> Limits:
     def count(name: str) -> int | None:
         return None if given[name] is None else parse_count(given[name], name.replace("_", "-"))
 
-    time, deadline = given["time_budget"], given["deadline"]
+    time, deadline, cost = given["time_budget"], given["deadline"], given["cost_budget"]
     return Limits(
         turns=count("turn_budget"),
         wakeups=count("wakeup_budget"),
         tokens=count("token_budget"),
         active_seconds=None if time is None else parse_seconds(time, "time-budget"),
         deadline=None if deadline is None else parse_deadline(deadline, "deadline", now),
+        cost_micro=None if cost is None else parse_dollars(cost, "cost-budget"),
     )
 
 
@@ -215,6 +242,9 @@ def _settings(given: dict[str, Any], configured: Settings) -> GoalSettings:
         work_window=bounds["work_window"],
         until_budget=given["until_budget"],
         workflow=_workflow(given, configured),
+        user_tools=not given["no_user_tools"],
+        autonomous=given["autonomous"],
+        check_seconds=_check_seconds(given, GoalSettings()),
     )
 
 
@@ -242,25 +272,8 @@ def _tools(listed: str | None, no_shell: bool) -> tuple[str, ...] | None:
 
 def _explain(goal: Goal, key_name: str, common: Common) -> None:
     """Say what completion will rest on, and what an unattended goal may do."""
-    checks = sum(r.check is not None for r in goal.requirements)
-    words = len(goal.requirements) - checks
-    rests = [
-        *(
-            [_many(len(goal.deliverables), "file that must be there and not be empty")]
-            * bool(goal.deliverables)
-        ),
-        *([_many(checks, "command that must exit 0")] * bool(checks)),
-        *([_many(words, "requirement in words, for which evidence must be cited")] * bool(words)),
-    ]
-    if goal.settings.until_budget:
-        remark("It ends only by a limit or by you.")
-    elif rests:
-        remark(f"Completion rests on: {'; '.join(rests)}.")
-    else:
-        remark(
-            "Nothing can be checked: a claim of completion needs only to cite a command that was run or a file "
-            "that is there. --deliverable and --check say more."
-        )
+    remark("It ends only by a limit or by you." if goal.settings.until_budget else resting(goal))
+    tell(goal, common)
     if goal.settings.tools is None or "shell" in goal.settings.tools:
         remark(
             f"Its shell runs as you in {Path(goal.workspace)}, unattended and without a sandbox: it can do what you "
@@ -269,8 +282,3 @@ def _explain(goal: Goal, key_name: str, common: Common) -> None:
     if key_name and not os.environ.get(key_name):
         remark(f"${key_name} is not set; it is needed to run.")
     remark(f"To run it: {command_here(common, f'goalmode run {goal.uid}')}")
-
-
-def _many(count: int, what: str) -> str:
-    noun, rest = what.split(" ", 1)
-    return f"{count} {noun if count == 1 else noun + 's'} {rest}"

@@ -1,4 +1,5 @@
 """`demo`: the same model, once over replayed and once over rebuilt contexts, with nothing faked but the model.
+Then a second act, in `demo_endings`.
 
 The model is a rule behind a real provider's HTTP on loopback: it works as long as its request holds few closing
 phrases, and closes once it holds many. It says such phrases itself, beside every piece of work that it does.
@@ -7,6 +8,7 @@ phrases, and closes once it holds many. It says such phrases itself, beside ever
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from typing import Any
 import anyio
 import click
 
+from goalmode.cli import demo_endings
 from goalmode.cli.output import say, say_json, table
 from goalmode.domain.contract import Requirement
 from goalmode.domain.exits import Exit, ExitReason
@@ -28,7 +31,7 @@ from goalmode.orchestrator.wake import Skip
 from goalmode.settings import Settings
 from goalmode.state.store import Store
 from goalmode.testing.script import closing_after
-from goalmode.testing.steps import Step, tool
+from goalmode.testing.steps import Step, text, tool
 from goalmode.testing.stub import Stub
 from goalmode.wiring import begin_wakeup, goal_profile, open_model, run_wakeup
 
@@ -74,9 +77,9 @@ class Woken:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def demo(as_json: bool) -> int:
-    """Compare replayed and rebuilt contexts on one goal, without a key and without a network.
+    """Compare replayed and rebuilt contexts, then show how goals end; without a key and without a network.
 
-    The exit code is 1 if the rebuilt one did not keep its quota of turns, or the replayed one did not collapse.
+    The exit code is 1 if anything did not happen that was to be shown.
     """
     root = Path(tempfile.mkdtemp(prefix="goalmode-demo-"))
     with Store(str(root / "goals.sqlite")) as store, Stub(closing_after(CLOSES_AT, model)) as stub:
@@ -90,18 +93,35 @@ def demo(as_json: bool) -> int:
         rebuilt = pursued[ContextPolicy.REBUILD]
         rejected = sum(w["rejections"] for w in show(store, rebuilt.id)["wakeups"])
         problems = _problems(found, Path(rebuilt.workspace), stub.rejected)
+        with Stub(demo_endings.model) as second:
+            act = demo_endings.play(store, root, second.base_url, _wake)
+            problems += [*act.problems, *(f"an invalid request was sent: {t}" for t in second.rejected)]
     if as_json:
         counted = {p.value: [[w.turns, w.working, w.reason] for w in ws] for p, ws in found.items()}
-        say_json({"directory": str(root), "wakeups": counted, "rejected": rejected, "problems": problems})
+        endings = {"goal": act.goal.uid, "told": act.told}
+        say_json(
+            {
+                "directory": str(root),
+                "wakeups": counted,
+                "rejected": rejected,
+                "endings": endings,
+                "problems": problems,
+            }
+        )
     else:
-        _tell(found, rejected, problems)
-        _where(store, rebuilt)
+        _tell(found, rejected)
+        demo_endings.tell(act)
+        for problem in problems:
+            say(f"This is not what was to be shown: {problem}.")
+        _where(store, rebuilt, act.goal)
     return int(bool(problems))
 
 
 def model(request: Mapping[str, Any], number: int) -> Step:
     """What the model does while it has not been talked into closing. It knows nothing but its request."""
     offered = {known["function"]["name"] for known in request["tools"]}
+    if "remember" in offered and len(offered) == 1:  # Settlement: nothing here is worth remembering.
+        return text("Nothing to remember.")
     if "shell" not in offered:  # The handoff at the end of a quota: state can be saved, nothing else.
         return tool("update_working_checkpoint", _SAVED)
     called, result = _last_result(request["messages"])
@@ -109,8 +129,8 @@ def model(request: Mapping[str, Any], number: int) -> Step:
     parts = int(written.group(1)) if written else 0
     claim = {"status": "success", "summary": f"{PARTS} parts and a report"}
     if called == "complete":  # The host said what is missing.
-        text = f"# Report\n\n{PARTS} parts were written to parts.log.\n"
-        return tool("write_file", {"path": REPORT, "content": text})
+        report = f"# Report\n\n{PARTS} parts were written to parts.log.\n"
+        return tool("write_file", {"path": REPORT, "content": report})
     if called == "write_file":
         return tool("complete", {**claim, "evidence": [REPORT, "parts.log"]})
     if called == "shell" and parts >= PARTS:
@@ -159,7 +179,8 @@ def _pursue(store: Store, goal: Goal, *, quiet: bool) -> list[Woken]:
 
 
 def _working(calls: list[dict[str, Any]], wakeup: int) -> int:
-    counted = [turn for turn in calls if turn["wakeup"] == wakeup and turn["purpose"] != "handoff"]
+    apart = ("handoff", "settlement")  # Outside the quota.
+    counted = [turn for turn in calls if turn["wakeup"] == wakeup and turn["purpose"] not in apart]
     return sum(bool(turn["calls"]) for turn in counted)
 
 
@@ -188,7 +209,7 @@ def _problems(found: Mapping[ContextPolicy, list[Woken]], workspace: Path, inval
     return problems
 
 
-def _tell(found: Mapping[ContextPolicy, list[Woken]], rejected: int, problems: list[str]) -> None:
+def _tell(found: Mapping[ContextPolicy, list[Woken]], rejected: int) -> None:
     say()
     head = ["WAKEUP"]
     for policy in found:
@@ -203,11 +224,9 @@ def _tell(found: Mapping[ContextPolicy, list[Woken]], rejected: int, problems: l
     table(head, rows)
     say()
     say(f"The host rejected {rejected} false claim(s) of completion: {REPORT} was not there yet.")
-    for problem in problems:
-        say(f"This is not what was to be shown: {problem}.")
 
 
-def _where(store: Store, goal: Goal) -> None:
+def _where(store: Store, goal: Goal, asking: Goal) -> None:
     path = Path(goal.workspace) / REPORT
     say(f"The deliverable that the host checked: {path}")
     say("Look at it with:")
@@ -217,5 +236,7 @@ def _where(store: Store, goal: Goal) -> None:
         f"why {goal.uid}",
         f"turns {goal.uid}",
         f"context {goal.uid} --wakeup 2",
+        f"questions {asking.uid}",
+        f"memory list --workspace {shlex.quote(asking.workspace)}",
     ):
         say(f"  goalmode {command} --store {store.path}")

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.metadata import version
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
@@ -17,6 +16,7 @@ from goalmode.cli.columns import aligned
 from goalmode.cli.options import Common, common
 from goalmode.cli.output import say, say_json
 from goalmode.context.tokens import counter
+from goalmode.domain.cost import dollars
 from goalmode.domain.profile import ModelProfile
 from goalmode.errors import BadInput, ConfigError, GoalmodeError
 from goalmode.settings import O200K, Settings, api_key, default_path, load_settings, resolve_profile
@@ -58,7 +58,7 @@ def doctor(common: Common) -> int:
 
 def _findings(common: Common) -> Iterator[Finding]:
     yield Finding("goalmode", State.OK, f"{version('goalmode')}, Python {platform.python_version()}")
-    yield _sqlite(reading.SQLITE_VERSION)
+    yield sqlite_finding(reading.SQLITE_VERSION)
     yield from _store(common)
     try:
         settings = load_settings(common.config, os.environ)
@@ -72,7 +72,7 @@ def _findings(common: Common) -> Iterator[Finding]:
     yield Finding("sandbox", State.WARNING, "none: the shell of a goal runs as you, without a sandbox")
 
 
-def _sqlite(found: tuple[int, ...]) -> Finding:
+def sqlite_finding(found: tuple[int, ...]) -> Finding:
     name = ".".join(map(str, found))
     first, fixed = WAL_RESET_BUG
     if first <= found < fixed:
@@ -86,28 +86,31 @@ def _sqlite(found: tuple[int, ...]) -> Finding:
 
 def _store(common: Common) -> Iterator[Finding]:
     try:
-        path = Path(reading.path_of(common.store))
-        if not path.exists():
-            yield Finding("store", State.OK, f"{path}: not there yet; the first goal makes it")
+        if not reading.exists(common.store):
+            yield Finding(
+                "store", State.OK, f"{reading.name_of(common.store)}: not there yet; the first goal makes it"
+            )
             return
         with Store(common.store, readonly=True) as store:
-            found = goals.every(store)
+            found, size, kind = goals.every(store), store.database.size(), store.database.kind()
     except GoalmodeError as error:
         yield Finding("store", State.BROKEN, str(error))
         return
-    size = path.stat().st_size
-    yield Finding("store", State.OK, f"{path}: {len(found)} goals, {size:,} bytes, schema {reading.HEAD}")
+    detail = f"{store.name}: {len(found)} goals, {size:,} bytes, schema {reading.HEAD}, {kind}"
+    yield Finding("store", State.OK, detail)
     for goal in found:
         if isinstance(goal, Unreadable):
             yield Finding("goal", State.BROKEN, goal.problem)
-    mode = path.stat().st_mode & 0o777
+    mode = 0 if store.path is None else store.path.stat().st_mode & 0o777
     if mode & 0o077:
-        yield Finding("store", State.WARNING, f"{path}: other users may open it (mode {mode:04o}); chmod 600")
+        yield Finding(
+            "store", State.WARNING, f"{store.path}: other users may open it (mode {mode:04o}); chmod 600"
+        )
 
 
 def _models(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
-    for name, profile in settings.models.items():
-        yield _model(f"model {name}", profile, environ)
+    for name in settings.models:
+        yield _model(f"model {name}", resolve_profile(settings, name), environ)
     if settings.model and settings.model not in settings.models:
         yield _model("default model", resolve_profile(settings, settings.model), environ)
 
@@ -119,7 +122,13 @@ def _model(name: str, profile: ModelProfile, environ: Mapping[str, str]) -> Find
     except BadInput as error:
         return Finding(name, State.WARNING, str(error))
     told = f"its key is in ${profile.api_key_env}" if key else "without a key"
-    return Finding(name, State.OK, f"{profile.name} at {host}, {told}")
+    return Finding(name, State.OK, f"{profile.name} at {host}, {told}, {_price(profile)}")
+
+
+def _price(profile: ModelProfile) -> str:
+    if profile.price is None:
+        return "without a price: no cost limit"
+    return f"{dollars(profile.price.input)} in and {dollars(profile.price.output)} out for a million tokens"
 
 
 def _vocabulary() -> Finding:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from goalmode.domain.exits import EXIT_FACTS, Exit, ExitReason
 
@@ -23,10 +23,11 @@ class Interrupts:
 
     Args:
         last_words: called before the process ends at once; it is not waited for longer than `LAST_WORDS_SECONDS`.
+        ctrl_c: what a first Ctrl-C asks for.
     """
 
-    def __init__(self, last_words: Callable[[], None]) -> None:
-        self._last_words = last_words
+    def __init__(self, last_words: Callable[[], None], *, ctrl_c: Exit = _CTRL_C) -> None:
+        self._last_words, self._on_ctrl_c = last_words, ctrl_c
         self._asked: Exit | None = None
         self._before: dict[int, Any] = {}
 
@@ -52,21 +53,22 @@ class Interrupts:
 
     def _ctrl_c(self, number: int, frame: FrameType | None) -> None:
         if self._asked is None:
-            self._asked = _CTRL_C
+            self._asked = self._on_ctrl_c
         else:
-            self._end_at_once()
+            self.end_at_once()
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         if self._asked is None:
             name = signal.Signals(number).name
             self._asked = Exit(ExitReason.INTERRUPTED, name, {"requested": True})
 
-    def _end_at_once(self) -> None:
+    def end_at_once(self, code: int = EXIT_FACTS[ExitReason.USER_ABORTED].exit_code) -> NoReturn:
+        """End the process with this exit code, after its last words."""
         # In a thread: whatever the last words wait for, perhaps a lock of the thread that was interrupted, we do not.
         thread = threading.Thread(target=self._speak, daemon=True)
         thread.start()
         thread.join(LAST_WORDS_SECONDS)
-        os._exit(EXIT_FACTS[ExitReason.USER_ABORTED].exit_code)
+        os._exit(code)
 
     def _speak(self) -> None:
         with suppress(Exception):

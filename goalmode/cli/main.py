@@ -27,6 +27,15 @@ PLACES = {
     "run": Place("goalmode.cli.run:run", "Wake a goal until it is done, waiting, blocked or spent."),
     "wake": Place("goalmode.cli.run:wake", "Wake a goal exactly once, now."),
     "resume": Place("goalmode.cli.run:resume", "Let a stopped goal go on, with new limits or an answer."),
+    "serve": Place("goalmode.cli.serve:serve", "Wake all goals as they become due."),
+    "schedule": Place(
+        "goalmode.cli.schedule:schedule", "Say what wakes a goal: a time, a file, another goal."
+    ),
+    "questions": Place("goalmode.cli.questions:questions", "List what goals ask."),
+    "answer": Place("goalmode.cli.questions:answer", "Answer a goal's question."),
+    "note": Place("goalmode.cli.questions:note", "Tell a goal something, whether it runs or not."),
+    "check": Place("goalmode.cli.contract:check", "Run a goal's checks now, without a model."),
+    "accept": Place("goalmode.cli.contract:accept_command", "Accept what only a person can."),
     "pause": Place("goalmode.cli.manage:pause", "Stop a goal until it is resumed."),
     "abort": Place("goalmode.cli.manage:abort", "Stop a goal for good."),
     "edit": Place("goalmode.cli.create:edit", "Change what a goal asks for."),
@@ -36,6 +45,8 @@ PLACES = {
     "turns": Place("goalmode.cli.look:turns", "Show a goal's model calls and tool calls."),
     "context": Place("goalmode.cli.look:context", "Print what the model saw at the start of a wakeup."),
     "why": Place("goalmode.cli.look:why", "Say why a goal is where it is, and how it goes on."),
+    "memory": Place("goalmode.cli.memory:memory", "See and correct what goals have remembered."),
+    "generic-agent": Place("goalmode.cli.generic_agent:generic_agent", "Goals that GenericAgent wakes."),
     "doctor": Place("goalmode.cli.doctor:doctor", "Check this installation, its store and its models."),
     "demo": Place("goalmode.cli.demo:demo", "Compare replayed and rebuilt contexts, without a key."),
 }

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from goalmode.cli import asked, contract_page, sources
 from goalmode.cli.options import Common
 from goalmode.cli.output import pairs, say, table
 from goalmode.cli.stores import command_here
+from goalmode.domain.cost import dollars
 from goalmode.domain.text import one_line
 from goalmode.inspection.listing import UNREADABLE
 
@@ -48,30 +50,29 @@ def goal(found: Row) -> None:
         ("movement", f"{found['movement']}, of the workflow {settings['workflow']['name']}"),
         ("policy", f"{found['policy']}, {settings['max_turns']} turns a wakeup"),
         ("spent", _spent(found["spent"])),
+        *_spends(found["spend_by_purpose"]),
         ("limits", _limits(found["limits"])),
         ("revision", str(found["objective_revision"])),
         ("objective", found["objective"]),
     ]
     pairs(rows)
-    _contract(found)
+    contract_page.contract(found)
     _work(found)
+    _obstacles(found)
+    _asked(found)
+    sources.listed(found["wake_sources"])
     if found["wakeups"]:
         say()
         _wakeups(found["wakeups"])
 
 
-def _contract(found: Row) -> None:
-    if found["requirements"]:
-        say("\nRequirements", strong=True)
-        for r in found["requirements"]:
-            say(f"  {r['id']}  {r['status']:<7}  {one_line(r['text'])}" + ("  (check)" if r["check"] else ""))
-    if found["deliverables"]:
-        say("\nDeliverables", strong=True)
-        for d in found["deliverables"]:
-            state = d["problem"] or ("missing" if not d["exists"] else f"{d['size']} bytes")
-            verified = ", as verified" if d["verified"] else ""
-            hint = f" ({d['hint']})" if d["hint"] else ""
-            say(f"  {one_line(d['path'])}: {state}{verified}{hint}")
+def _obstacles(found: Row) -> None:
+    if found["obstacles"]:
+        say("\nObstacles", strong=True)
+        for o in found["obstacles"]:
+            stands = f", in the way of {o['requirement']}" if o["requirement"] else ""
+            met = ", ".join(map(str, o["wakeups"])) or "none since it was resumed"
+            say(f"  {o['id']}{stands}: {one_line(o['text'])} (met in wakeups: {met})")
 
 
 def _work(found: Row) -> None:
@@ -84,7 +85,14 @@ def _work(found: Row) -> None:
     if found["work_items"]:
         say("\nWork items", strong=True)
         for item in found["work_items"]:
-            say(f"  {item['id']}  {item['kind']}, {item['status']}: {one_line(item['text'])}")
+            changed = f" (changed since: {one_line(', '.join(item['changed']))})" if item["changed"] else ""
+            say(f"  {item['id']}  {item['kind']}, {item['status']}: {one_line(item['text'])}{changed}")
+
+
+def _asked(found: Row) -> None:
+    if found["questions"]:
+        say("\nQuestions", strong=True)
+        asked.listed([{"goal": found["id"], **question} for question in found["questions"]])
 
 
 def _wakeups(found: Sequence[Row]) -> None:
@@ -114,8 +122,9 @@ def turns(found: Sequence[Row]) -> None:
         tokens = f"{turn['usage']['tokens']:,} tokens" + (
             " (estimated)" if turn["usage"]["estimated"] else ""
         )
+        cost = "" if turn["price"] is None and not turn["cost_micro"] else f"  {dollars(turn['cost_micro'])}"
         ending = f"{turn['stop_reason']}{_raw(turn)}{state}"
-        say(f"{turn['wakeup']}.{turn['seq']}  {turn['purpose']}  {ending}  {tokens}")
+        say(f"{turn['wakeup']}.{turn['seq']}  {turn['purpose']}  {ending}  {tokens}{cost}")
         for fix in turn["repairs"]:
             say(f"    repaired: {one_line(fix['kind'])} message {fix['message']}: {one_line(fix['why'])}")
         if turn.get("text"):
@@ -156,7 +165,7 @@ def why(found: Row, common: Common) -> None:
         )
         pairs([(f"  {name}", _fact(value)) for name, value in ending["facts"].items() if name != "traceback"])
         say(f"  after {ending['turns']} turns, {ending['recoveries']} recovery prompts, "
-            f"{ending['rejections']} rejected claims, {ending['progress']} signs of progress")  # fmt: skip
+            f"{ending['rejections']} rejected claims, {_progress(ending)}")  # fmt: skip
         for check in ending["checks"]:
             code = "" if check["exit_code"] is None else f" (exit {check['exit_code']})"
             say(f"  check {one_line(check['subject'])}: {'holds' if check['passed'] else 'fails'}{code}")
@@ -167,16 +176,27 @@ def why(found: Row, common: Common) -> None:
         + (f": {one_line(found['status_reason'])}" if found["status_reason"] else ".")
     )
     if found["streak"]:
-        recent = ", ".join(f"{r['wakeup']}: {r['exit_reason']}" for r in found["recent"])
-        say(f"Bad endings in a row: {found['streak']} of {found['streak_limit']} allowed ({recent}).")
+        say(f"Bad endings in a row: {found['streak']} of {found['streak_limit']} allowed.")
+        for w in found["streak_wakeups"]:
+            told = f"  wakeup {w['wakeup']}: {w['exit_reason']} after {w['turns']} turns, {_progress(w)}"
+            say(told + (f": {one_line(w['detail'], 200)}" if w["detail"] else ""))
     _going_on(found, common)
 
 
+def _progress(wakeup: Row) -> str:
+    """How many signs of progress a wakeup gave, and of what."""
+    of = ", ".join(f"{kind} {marks}" for kind, marks in wakeup["progress_by"].items() if marks)
+    return f"{wakeup['progress']} signs of progress" + (f" ({of})" if of else "")
+
+
 def _going_on(found: Row, common: Common) -> None:
+    if found["questions"]:
+        asked.waiting(found["questions"])
     if found["skip"] is None:
         say("It would be woken now.")
     else:
         say(f"It would not be woken now ({found['skip']['reason']}): {one_line(found['skip']['detail'])}")
+    sources.listed(found["wake_sources"])
     if found["remedy"]:
         say(f"To go on: {command_here(common, found['remedy'])}")
     if not found["contract_protected"]:
@@ -192,13 +212,30 @@ def _fact(value: object) -> str:
 def _spent(spent: Row) -> str:
     return (
         f"{spent['turns']} turns, {spent['wakeups']} wakeups, {spent['tokens']:,} tokens, "
-        f"{spent['active_seconds']:,.1f} s of work"
+        f"{spent['active_seconds']:,.1f} s of work{_cost(spent)}"
     )
 
 
+def _spends(by_purpose: Row) -> list[tuple[str, str]]:
+    """What was spent on what, where it was not all spent on work."""
+    lines = [
+        f"{purpose.replace('_', '-')}: {spend['calls']:,} call{'s' * (spend['calls'] != 1)}, "
+        f"{spend['tokens']:,} tokens{_cost(spend)}"
+        for purpose, spend in by_purpose.items()
+    ]
+    return [("by purpose", "\n".join(lines))] if set(by_purpose) - {"work"} else []
+
+
+def _cost(spent: Row) -> str:
+    """What it cost, where that is known."""
+    return f", {dollars(spent['cost_micro'])}" if spent["cost_micro"] else ""
+
+
 def _limits(limits: Row) -> str:
-    named = [f"{value} {name.replace('_', ' ')}" for name, value in limits.items() if value is not None]
-    return ", ".join(named) or "none"
+    given = {name: value for name, value in limits.items() if value is not None}
+    cost = [dollars(given.pop("cost_micro"))] if "cost_micro" in given else []
+    named = [f"{value} {name.replace('_', ' ')}" for name, value in given.items()]
+    return ", ".join([*named, *cost]) or "none"
 
 
 def _time(iso: str | None) -> str:

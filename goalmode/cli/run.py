@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import click
 
 from goalmode.cli.options import UTF8, Common, common, model_options, refuse_credentials
 from goalmode.cli.output import complain, say, say_json
-from goalmode.cli.running import Runner, configured_for
+from goalmode.cli.running import Runner, configured_for, must_have_price
 from goalmode.cli.stores import changing, command_here
 from goalmode.domain.exits import EXIT_FACTS, Exit, ExitReason, GoalStatus, SkipReason
 from goalmode.domain.goal import Goal, GoalSettings
@@ -39,6 +40,7 @@ _BUDGETS = {
     "turns": "turn_budget",
     "wakeups": "wakeup_budget",
     "tokens": "token_budget",
+    "cost_micro": "cost_budget",
     "active_seconds": "time_budget",
 }
 """Limits and the options that set them."""
@@ -75,6 +77,7 @@ def wake(goal_id: str, on_ending: str | None, common: Common) -> int:
 @click.option("--turn-budget", metavar="N|+N", help="Set the limit, or add to it.")
 @click.option("--wakeup-budget", metavar="N|+N", help="Set the limit, or add to it.")
 @click.option("--token-budget", metavar="N|+N", help="Set the limit, or add to it.")
+@click.option("--cost-budget", metavar="N|+N", help="Set the limit in dollars, or add to it.")
 @click.option("--time-budget", metavar="SPAN|+SPAN", help="Set the limit of working time, or add to it.")
 @click.option("--deadline", metavar="ISO", help="Set the deadline.")
 @click.option("--max-turns", metavar="N", help="Set the turns of one wakeup.")
@@ -92,7 +95,9 @@ def resume(
     if not no_run:
         return _with_runner(goal_id, common, on_ending, lambda runner: runner.run(seconds), given)
     with changing(common, goal_id) as (store, goal):
-        goal = _resumed(store, goal, given)
+        changed = _changed(goal, given, store.clock.now())
+        must_have_price(changed, common)
+        goal = _resumed(store, goal, changed, given)
     if common.json:
         say_json({"id": goal.uid, "status": goal.status.value})
     elif not common.quiet:
@@ -112,11 +117,13 @@ def _with_runner(
         ending: Ending | None = None
         if changes is None and goal.status is not GoalStatus.ACTIVE:
             ending = refusal(store, goal)  # Which takes no key to say.
+            if ending is not None and ending.due_at is not None:
+                ending = None  # It goes on by itself, and the runner knows how long to wait.
         if ending is None:
-            settings = _settings(goal.settings, changes or {})
-            configured = configured_for(replace(goal, settings=settings), common)
+            changed = goal if changes is None else _changed(goal, changes, store.clock.now())
+            configured = configured_for(changed, common)
             store.redact = configured.redact
-            goal = goal if changes is None else _resumed(store, goal, changes)
+            goal = goal if changes is None else _resumed(store, goal, changed, changes)
             ending = body(Runner(store, goal, configured, common, on_ending))
         goal = goals.get(store, goal.id)
         return (
@@ -126,14 +133,18 @@ def _with_runner(
         )
 
 
-def _resumed(store: Store, goal: Goal, given: dict[str, Any]) -> Goal:
+def _changed(goal: Goal, given: dict[str, Any], now: datetime) -> Goal:
+    """The goal with the limits and settings that are asked for. Nothing is stored."""
     changes = {limit: given[option] for limit, option in _BUDGETS.items() if given[option] is not None}
     limits = raised(goal.limits, changes)
     if given["deadline"] is not None:
-        deadline = parse_deadline(given["deadline"], "deadline", store.clock.now())
-        limits = replace(limits, deadline=deadline)
-    settings = _settings(goal.settings, given)
-    return resume_goal(store, goal, limits=limits, settings=settings, answer=given["answer"])
+        limits = replace(limits, deadline=parse_deadline(given["deadline"], "deadline", now))
+    return replace(goal, limits=limits, settings=_settings(goal.settings, given))
+
+
+def _resumed(store: Store, goal: Goal, changed: Goal, given: dict[str, Any]) -> Goal:
+    answer = given["answer"]
+    return resume_goal(store, goal, limits=changed.limits, settings=changed.settings, answer=answer)
 
 
 def _settings(settings: GoalSettings, given: dict[str, Any]) -> GoalSettings:

@@ -20,12 +20,23 @@ from goalmode.domain.goal import Control, Goal
 from goalmode.domain.text import safe
 from goalmode.errors import GoalmodeError, ModelError
 from goalmode.loop.ports import Event
+from goalmode.orchestrator.costs import refuse_unpriced
 from goalmode.orchestrator.goals import stop_goal
+from goalmode.orchestrator.questions import by_itself_at
 from goalmode.orchestrator.run import Ending, run_goal
 from goalmode.orchestrator.wake import Skip, Wake
+from goalmode.settings import load_settings
 from goalmode.state import goals
 from goalmode.state.store import Store
-from goalmode.wiring import Configured, begin_wakeup, configure, open_model, run_wakeup, workshop
+from goalmode.wiring import (
+    Configured,
+    begin_wakeup,
+    configure,
+    goal_profile,
+    open_model,
+    run_wakeup,
+    workshop,
+)
 
 HOOK_SECONDS = 60.0
 """How long a command of `--on-ending` may take."""
@@ -41,6 +52,16 @@ def configured_for(goal: Goal, common: Common) -> Configured:
         ConfigError, BadInput: it cannot be run with.
     """
     return configure(goal, common.config, os.environ)
+
+
+def must_have_price(goal: Goal, common: Common) -> None:
+    """Where the goal's cost is limited, its model must have a price. Its key is not asked for.
+
+    Raises:
+        ConfigError, BadInput: it has none, or there is no such model.
+    """
+    if goal.limits.cost_micro is not None:
+        refuse_unpriced(goal.limits, goal_profile(goal, load_settings(common.config, os.environ)))
 
 
 class Runner:
@@ -135,7 +156,10 @@ class Runner:
         if asked is None or (isinstance(ending, Exit) and ending.reason is asked.reason):
             return ending
         goal = goals.get(self._store, self._goal.id)
-        if goal.status is not GoalStatus.ACTIVE or (isinstance(ending, Skip) and ending.due_at is None):
+        waits = goal.status is GoalStatus.WAITING_USER and by_itself_at(self._store, goal) is not None
+        if not (goal.status is GoalStatus.ACTIVE or waits):
+            return ending
+        if isinstance(ending, Skip) and ending.due_at is None:
             return ending
         if asked.reason is ExitReason.USER_ABORTED:
             stop_goal(self._store, goal, Control.PAUSE)

@@ -12,6 +12,7 @@ from goalmode.domain.goal import Goal
 from goalmode.errors import UnknownGoal
 from goalmode.state import goals
 from goalmode.state import reading as rows
+from goalmode.state.owner import Owner
 from goalmode.state.store import Store
 
 
@@ -40,9 +41,9 @@ def changing(common: Common, prefix: str) -> Iterator[tuple[Store, Goal]]:
 
 
 @contextmanager
-def writing(common: Common) -> Iterator[Store]:
-    """The store, made if there is none."""
-    with Store(common.store) as store:
+def writing(common: Common, owner: Owner | None = None) -> Iterator[Store]:
+    """The store, made if there is none. `owner`: who writes; None for this process as it is."""
+    with Store(common.store, owner=owner) as store:
         if not common.quiet:
             for notice in store.notices:
                 remark(notice)
@@ -63,4 +64,4 @@ def command_here(common: Common, command: str) -> str:
 
 def _must_exist(common: Common, prefix: str) -> None:
     if not rows.exists(common.store):
-        raise UnknownGoal(f"no goal {prefix!r}: there is no store at {rows.path_of(common.store)} yet")
+        raise UnknownGoal(f"no goal {prefix!r}: there is no store at {rows.name_of(common.store)} yet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from goalmode.context.render import Words
+from goalmode.domain.cost import dollars
 from goalmode.domain.snapshot import Snapshot
 
 
@@ -23,6 +24,10 @@ def budget_lines(snapshot: Snapshot, words: Words, turns_left: int) -> list[str]
     for kind, limit, used in counted:
         if limit is not None:
             lines.append(words("limit", kind=kind, limit=limit, used=used, left=max(0, limit - used)))
+    if limits.cost_micro is not None:
+        whole, done = dollars(limits.cost_micro), dollars(spent.cost_micro)
+        left = dollars(max(0, limits.cost_micro - spent.cost_micro))
+        lines.append(words("limit", kind="cost", limit=whole, used=done, left=left))
     if limits.active_seconds is not None:
         left = _span(limits.active_seconds - spent.active_seconds)
         done, whole = _span(spent.active_seconds), _span(limits.active_seconds)

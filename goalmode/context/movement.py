@@ -18,7 +18,7 @@ def instruction(goal: Goal, prompts: Prompts, *, pending: bool) -> str:
         others=_others(goal),
         text=_text(goal, prompts, pending),
         until_budget=goal.settings.until_budget,
-        bare=_bare(goal),
+        bare=goal.bare,
     )
 
 
@@ -37,13 +37,8 @@ def _text(goal: Goal, prompts: Prompts, pending: bool) -> str:
         return prompts.words(lang)("users_words", text=block(movement.instruction))
     until_budget = goal.settings.until_budget
     name = f"movements/{movement.instruction_template}"
-    return prompts.frame(name, lang, pending=pending, until_budget=until_budget, bare=_bare(goal))
+    return prompts.frame(name, lang, pending=pending, until_budget=until_budget, bare=goal.bare)
 
 
 def _others(goal: Goal) -> tuple[str, ...]:
     return tuple(name for name in goal.settings.workflow.names if name != goal.movement)
-
-
-def _bare(goal: Goal) -> bool:
-    """Whether nothing of the goal can be checked, so that a claim rests on what it cites."""
-    return not goal.deliverables and not any(r.check for r in goal.requirements)

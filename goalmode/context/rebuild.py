@@ -28,7 +28,15 @@ OBJECTIVE_TOKENS = 12_000
 A longer one is shown head and tail, and says so. It is stored whole in any case.
 """
 
-REPLAY_SECTIONS = ("objective", "contract", "deliverables", "user_notes", "instruction", "time_and_budgets")
+REPLAY_SECTIONS = (
+    "objective",
+    "contract",
+    "deliverables",
+    "questions",
+    "user_notes",
+    "instruction",
+    "time_and_budgets",
+)
 """What the message that continues a replayed conversation holds: no saved state, the conversation stands for it."""
 
 _REFITS = 4

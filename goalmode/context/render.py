@@ -27,11 +27,21 @@ PROMPTS: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "truncated": {"calls": 0},
         "malformed": {"detail": ""},
         "rejected": {"missing": tuple},
-        "not_blocked": {"obstacle": str, "met": int, "needed": int},
-        "raise_bar": {},
+        "not_blocked": {"obstacle": str, "met": int, "needed": int, "waits": _NONE},
+        "raise_bar": {"checked": True},
+        "repeated": {"calls": tuple, "count": int, "ends_at": int},
         "wrap_up": {"kind": str, "limit": object, "used": object},
         "handoff": {"max_turns": int},
         "checkpoint_request": {},
+        "settlement": {
+            "memories": _NONE,
+            "left_out": 0,
+            "closing": False,
+            "attempt": 1,
+            "of": 1,
+            "nothing": False,
+        },
+        "note": {"entries": tuple, "left_out": 0},
     }
 )
 """The prompts that a loop adds to a conversation, and their values: a type where one must be given, else a default.
@@ -41,11 +51,18 @@ PROMPTS: Mapping[str, Mapping[str, object]] = MappingProxyType(
 - truncated: `calls` is the number of calls in the cut reply; none of them was run.
 - malformed: `detail` says what was wrong.
 - rejected: `missing` says what the claim lacks, one entry each.
-- not_blocked: `obstacle` was met in `met` wakeups, `needed` earn the status.
-- raise_bar: a claim of a goal without an end of its own stood.
+- not_blocked: `obstacle` was met in `met` wakeups, `needed` earn the status; or `waits` may still remove it.
+- raise_bar: a goal without an end of its own goes on to a higher standard: a claim stood (`checked`), or a
+  verification found nothing to mend.
+- repeated: `calls` were made `count` times in a row with the same results; `ends_at` times end the movement.
 - wrap_up: `kind`, `limit` and `used` of the `LimitHit` that allows no further call.
 - handoff: `max_turns` of the wakeup are used.
 - checkpoint_request: the conversation will soon be rendered anew.
+- settlement: asks what is worth remembering. `memories` are (label, kind, text), `left_out` the number of those not
+  shown; `closing`: the ending stands, and only memories are wanted; `attempt` of `of`; `nothing`: a call says that
+  there is nothing.
+- note: `entries` were said while the wakeup runs, oldest first: (kind, text, about), see `goalmode.domain.notes.News`;
+  `left_out` older ones are not shown.
 """
 
 

@@ -6,7 +6,7 @@ mark (`goalmode.context.phrases.withhold`). What the user wrote is shown as it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from goalmode.context.budgets import budget_lines, time_text
@@ -15,10 +15,12 @@ from goalmode.context.fit import Section
 from goalmode.context.phrases import sentences, withhold
 from goalmode.context.render import Words
 from goalmode.domain.calls import CallOutcome
-from goalmode.domain.goal import Goal
+from goalmode.domain.contract import ProtectedFile, Requirement, basis_of
+from goalmode.domain.goal import EARNED_AFTER, Goal
+from goalmode.domain.questions import Question
 from goalmode.domain.snapshot import Action, Observed, Snapshot
 from goalmode.domain.text import head_tail
-from goalmode.domain.work import ItemKind, ItemStatus, WorkItem
+from goalmode.domain.work import ItemKind, ItemStatus, Provenance, WorkItem
 
 MODEL_WRITTEN = frozenset(
     {
@@ -29,7 +31,10 @@ MODEL_WRITTEN = frozenset(
         "established",
         "pending_verification",
         "failed_approaches",
+        "obstacles",
         "recent_actions",
+        "questions",
+        "long_term_memory",
         "last_wakeup",
     }
 )
@@ -37,6 +42,12 @@ MODEL_WRITTEN = frozenset(
 
 ITEM_CHARACTERS = 2_000
 """Longest text of one item; a longer one is cut to head and tail, and says so."""
+
+PROTECTED_SHOWN = 40
+"""Protected files that a context lists; of the others it tells the number."""
+
+WRITTEN_SHOWN = 30
+"""The newest files beyond the contract's that a context lists; of the older ones it tells the number."""
 
 BRIEF_CHARACTERS = 200
 PIECE_CHARACTERS = 400
@@ -64,8 +75,11 @@ _RULES = {
     "established": _Rule(3, cap=6_000),
     "pending_verification": _Rule(1, floor=1),
     "failed_approaches": _Rule(3, cap=2_000),
+    "obstacles": _Rule(2, cap=1_500),
     "recent_actions": _Rule(3, cap=2_000),
+    "questions": _Rule(2, floor=1, cap=3_000),
     "user_notes": _Rule(2, floor=1, cap=4_000),
+    "long_term_memory": _Rule(3, cap=1_500),
     "last_wakeup": _Rule(0, floor=1),
     "instruction": _Rule(0, floor=1),
     "time_and_budgets": _Rule(0, floor=1),
@@ -91,7 +105,7 @@ def build(
     goal, work = snapshot.goal, snapshot.work
     saved = _Saved(words("claim"))
     made = (
-        *contract(goal, words, cut_objective),
+        *contract(goal, words, cut_objective, seen=snapshot),
         _deliverables(snapshot, words, saved),
         _section("key_info", _pieces(saved(work.checkpoint.key_info)), saved),
         _section("progress_summary", _pieces(saved(work.checkpoint.summary)), saved),
@@ -101,8 +115,11 @@ def build(
         _section("established", _established(work.items, words, saved), saved),
         _section("pending_verification", _pending(work.pending, words, saved), saved),
         _section("failed_approaches", _failed(work.items, words, saved), saved),
+        _section("obstacles", _obstacles(goal, words, saved), saved),
         _section("recent_actions", _actions(snapshot.actions, words, saved), saved),
+        _section("questions", _questions(snapshot.questions, words, saved), saved),
         _section("user_notes", _notes(snapshot, words)),
+        _section("long_term_memory", _memories(snapshot, words, saved), saved),
         _section("last_wakeup", (_ending(snapshot, words, saved),), saved),
         _section("instruction", (instruction,)),
         _section("time_and_budgets", ("\n".join(budget_lines(snapshot, words, turns_left)),)),
@@ -110,22 +127,52 @@ def build(
     return tuple(section for section in made if section.items)
 
 
-def contract(goal: Goal, words: Words, cut_objective: CutObjective) -> tuple[Section, ...]:
-    """The objective, and the requirements of its contract where there are any."""
+def contract(
+    goal: Goal, words: Words, cut_objective: CutObjective, *, seen: Snapshot | None = None
+) -> tuple[Section, ...]:
+    """The objective, and the requirements and protected files of its contract where there are any.
+
+    Args:
+        seen: how the workspace was found; None where nobody has looked.
+    """
     shown = cut_objective(block(goal.objective))
     if shown != block(goal.objective):
         shown = words("objective_cut", shown=shown, characters=len(goal.objective), uid=goal.uid)
-    requirements = (
-        words("requirement", id=r.id, text=item(r.text), check=line(r.check or ""), status=r.status)
-        for r in goal.requirements
-    )
-    sections = (_section("objective", (shown,)), _section("contract", requirements))
+    basis = None if seen is None else basis_of((o.path, o.sha256) for o in seen.observed)
+    wanted = [_requirement(requirement, words, basis) for requirement in goal.requirements]
+    wanted += _protected(goal.protected, () if seen is None else seen.changed, words)
+    sections = (_section("objective", (shown,)), _section("contract", wanted))
     return tuple(section for section in sections if section.items)
 
 
 def expected(goal: Goal, words: Words) -> Section:
     """The deliverables as the contract names them, without a look at them."""
     return _section("deliverables", (words("expected", path=line(d.path)) for d in goal.deliverables))
+
+
+def _requirement(requirement: Requirement, words: Words, basis: str | None) -> str:
+    check, file = requirement.check, requirement.file
+    told = requirement.text in (check, file.written if file else None)  # By the check itself.
+    outdated = basis is not None and requirement.is_outdated(basis)
+    return words(
+        "requirement",
+        id=requirement.id,
+        kind=requirement.kind,
+        text="" if told else item(requirement.text),
+        check=line(check or ""),
+        test=file.test if file else "",
+        path=line(file.path) if file else "",
+        value=line(file.value, BRIEF_CHARACTERS) if file else "",
+        status="outdated" if outdated else requirement.status,
+    )
+
+
+def _protected(files: Sequence[ProtectedFile], changed: Iterable[tuple[str, str]], words: Words) -> list[str]:
+    if not files:
+        return []
+    paths = tuple(line(file.path, BRIEF_CHARACTERS) for file in files[:PROTECTED_SHOWN])
+    shown = [words("protected", paths=paths, left_out=len(files) - len(paths))]
+    return shown + [words("unprotected", path=line(path), state=line(state)) for path, state in changed]
 
 
 class _Saved:
@@ -191,9 +238,15 @@ def _break(sentence: str) -> int:
 
 def _deliverables(snapshot: Snapshot, words: Words, saved: _Saved) -> Section:
     observed = [_deliverable(seen, words) for seen in snapshot.observed]
-    contract_paths = {seen.path for seen in snapshot.observed}
-    found = [words("named", path=saved.line(p)) for p in snapshot.work.found if p not in contract_paths]
-    return _section("deliverables", observed + found, saved)
+    work, listed = snapshot.work, {seen.path for seen in snapshot.observed}
+    named = [p for p in work.found if p not in listed]
+    listed.update(named)
+    written = [p for p in reversed(work.written) if p not in listed]
+    others = [words("named", path=saved.line(p), written=p in work.written) for p in named]
+    others += [words("written", path=saved.line(p)) for p in written[:WRITTEN_SHOWN]]
+    if len(written) > WRITTEN_SHOWN:
+        others.append(words("written_more", count=len(written) - WRITTEN_SHOWN))
+    return _section("deliverables", observed + others, saved)
 
 
 def _deliverable(seen: Observed, words: Words) -> str:
@@ -219,6 +272,7 @@ def _established(items: Iterable[WorkItem], words: Words, saved: _Saved) -> list
             "established",
             label=i.label,
             verified=i.status is ItemStatus.VERIFIED,
+            report=i.provenance is Provenance.HOST,
             text=saved.item(i.text),
             evidence=saved.item(i.evidence),
             wakeup=i.wakeup,
@@ -228,13 +282,15 @@ def _established(items: Iterable[WorkItem], words: Words, saved: _Saved) -> list
 
 
 def _pending(items: Iterable[WorkItem], words: Words, saved: _Saved) -> list[str]:
-    """Those that failed their verification first, then the oldest."""
-    ordered = sorted(items, key=lambda i: (i.status is not ItemStatus.FAILED, i.number))
+    """Those that failed their verification first, then those whose files changed since, then the oldest."""
+    order = (ItemStatus.FAILED, ItemStatus.STALE)
+    ordered = sorted(items, key=lambda i: (order.index(i.status) if i.status in order else 2, i.number))
     return [
         words(
             "pending",
             label=i.label,
             failed=i.status is ItemStatus.FAILED,
+            changed=tuple(map(line, i.changed)),
             text=saved.item(i.text),
             evidence=saved.item(i.evidence),
         )
@@ -246,6 +302,20 @@ def _failed(items: Iterable[WorkItem], words: Words, saved: _Saved) -> list[str]
     return [
         words("failed", label=i.label, text=saved.item(i.text), outcome=saved.item(i.evidence), count=i.count)
         for i in _newest(i for i in items if i.kind is ItemKind.FAILED_APPROACH)
+    ]
+
+
+def _obstacles(goal: Goal, words: Words, saved: _Saved) -> list[str]:
+    return [
+        words(
+            "obstacle",
+            id=o.id,
+            text=saved.item(o.text),
+            requirement=o.requirement,
+            met=len(o.wakeups),
+            needed=EARNED_AFTER,
+        )
+        for o in reversed(goal.obstacles)
     ]
 
 
@@ -264,6 +334,24 @@ def _actions(actions: tuple[Action, ...], words: Words, saved: _Saved) -> list[s
     ]
 
 
+def _questions(questions: Iterable[Question], words: Words, saved: _Saved) -> list[str]:
+    """What nobody has answered yet first, then the newest answers, each beside its question."""
+    return [
+        words(
+            "question",
+            label=q.label,
+            by=q.answered_by.value if q.answered_by else "",
+            at=time_text(q.answered_at or q.asked_at),
+            text=saved.item(q.asking.text),
+            options=tuple(saved.line(option) for option in q.asking.options),
+            default=saved.line(q.asking.default, BRIEF_CHARACTERS),
+            default_at=time_text(q.asking.default_at) if q.asking.default_at else "",
+            answer=item(head_tail(q.answer, 2 * ITEM_CHARACTERS)),
+        )
+        for q in sorted(questions, key=lambda q: (not q.is_open, -q.number))
+    ]
+
+
 def _notes(snapshot: Snapshot, words: Words) -> list[str]:
     return [
         words(
@@ -274,6 +362,22 @@ def _notes(snapshot: Snapshot, words: Words) -> list[str]:
         )
         for entry in reversed(snapshot.inbox)
         if entry.kind in ("note", "answer")
+    ]
+
+
+def _memories(snapshot: Snapshot, words: Words, saved: _Saved) -> list[str]:
+    return [
+        words(
+            "memory",
+            label=memory.label,
+            kind=memory.kind,
+            own=memory.goal == snapshot.goal.uid,
+            goal=line(memory.goal),
+            promoted=not memory.workspace,
+            at=f"{memory.created_at:%Y-%m-%d}",
+            text=saved.item(memory.text),
+        )
+        for memory in snapshot.memories
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -54,6 +56,7 @@ class CallRecord:
         body: the result as stored: redacted, whole up to the store's cap.
         size: of the whole result in bytes, before any cut.
         brief: the call's subject in at most 200 characters: a command line, a path.
+        arguments_sha, result_sha: by which equal calls and equal results are known; empty where nobody compares them.
         redactions: how many secrets were struck out.
         patch: a change of the work state that the call asks for.
         exit: an ending of the wakeup that the call asks for (`wait`, a tool that hands over to a person).
@@ -71,6 +74,8 @@ class CallRecord:
     exit_code: int | None = None
     milliseconds: int = 0
     brief: str = ""
+    arguments_sha: str = ""
+    result_sha: str = ""
     redactions: int = 0
     patch: StatePatch | None = None
     exit: Exit | None = None
@@ -84,3 +89,17 @@ class CallRecord:
     def cached(self) -> bool:
         """Whether the call did not run: an equal one's result was served."""
         return self.cache is not None and self.cache.turn is not None
+
+
+def digest(text: str) -> str:
+    """SHA-256 of `text`, in hexadecimal. Equal texts are known by it, sendable or not."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def arguments_digest(raw: str) -> str:
+    """By what equal arguments are known: as values, whatever the order of their keys; as written where they are none."""
+    try:
+        value = json.loads(raw) if raw.strip() else {}
+        return digest(json.dumps(value, sort_keys=True, separators=(",", ":")))
+    except (ValueError, RecursionError):
+        return digest(raw)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -40,6 +43,11 @@ class FileCheck:
     test: FileTest
     path: str
     value: str = ""
+
+    @property
+    def written(self) -> str:
+        """As a user writes it: `contains:report.md:Total`."""
+        return ":".join((self.test, self.path, *([self.value] if self.value else [])))
 
 
 class RequirementStatus(StrEnum):
@@ -80,6 +88,19 @@ class Requirement:
             return CheckKind.FILE
         return CheckKind.HUMAN if self.human else CheckKind.EVIDENCE
 
+    def is_accepted(self, basis: str) -> bool:
+        """Whether a person has accepted this HUMAN requirement, and with the deliverables as they are now (`basis`)."""
+        return self.human and self.status is RequirementStatus.PASSED and self.basis == basis
+
+    def is_outdated(self, basis: str) -> bool:
+        """Whether a person has accepted it, but the deliverables have changed since."""
+        return self.human and self.status is RequirementStatus.PASSED and self.basis != basis
+
+
+def basis_of(seen: Iterable[tuple[str, str | None]]) -> str:
+    """What a person accepts: a digest of the deliverables' paths and hashes (None: absent), in the contract's order."""
+    return hashlib.sha256(json.dumps([list(pair) for pair in seen]).encode()).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class Deliverable:
@@ -104,8 +125,10 @@ class ProtectedFile:
         path: relative to the workspace.
         sha256: of its content when the goal was made, or last accepted by the user; None: it was absent.
         named_by: the requirement whose check names it (`R1`), or the user's glob.
+        accepted_at: aware UTC; when the user last accepted a change of it.
     """
 
     path: str
     sha256: str | None
     named_by: str
+    accepted_at: datetime | None = None

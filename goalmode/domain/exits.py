@@ -98,7 +98,7 @@ class ExitFacts:
 
 
 _S, _N = GoalStatus, NextWakeup
-_RUN, _RESUME = "goalmode run {id}", "goalmode resume {id}"
+_RUN, _RESUME, _ANSWER = "goalmode run {id}", "goalmode resume {id}", "goalmode answer {id} TEXT"
 
 EXIT_FACTS: Mapping[ExitReason, ExitFacts] = MappingProxyType(
     {
@@ -149,7 +149,7 @@ EXIT_FACTS: Mapping[ExitReason, ExitFacts] = MappingProxyType(
             _N.WHEN_ANSWERED,
             False,
             "the model needs information only the user has",
-            "goalmode resume {id} --answer TEXT",
+            _ANSWER,
         ),
         ExitReason.WAITING_HUMAN: ExitFacts(
             31,
@@ -157,7 +157,7 @@ EXIT_FACTS: Mapping[ExitReason, ExitFacts] = MappingProxyType(
             _N.WHEN_ANSWERED,
             False,
             "a tool handed over to a person",
-            "goalmode resume {id} --answer TEXT",
+            _ANSWER,
         ),
         ExitReason.TASK_BLOCKED: ExitFacts(
             32, _S.BLOCKED, _N.NONE, False, "the goal is blocked by an obstacle", _RESUME

@@ -7,13 +7,17 @@ from datetime import datetime
 from enum import StrEnum
 
 from goalmode.domain.budget import Limits, Spent
-from goalmode.domain.contract import Deliverable, ProtectedFile, Requirement
+from goalmode.domain.contract import CheckKind, Deliverable, ProtectedFile, Requirement
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.memory import SettlementState
 from goalmode.domain.workflow import PURSUE, Movement, Workflow
 
 MAX_OBJECTIVE = 200_000
 """The longest objective stored, in characters. A longer one is refused, never cut."""
+
+
+EARNED_AFTER = 3
+"""Committed wakeups that met the same obstacle, after which a goal may be called blocked."""
 
 
 class ContextPolicy(StrEnum):
@@ -153,6 +157,12 @@ class Goal:
     obstacles: tuple[Obstacle, ...] = ()
     stretch_from: int = 0
     settlement: SettlementState = SettlementState.NONE
+
+    @property
+    def bare(self) -> bool:
+        """Whether the host can check nothing of the contract, so that a claim rests on what it cites."""
+        checked = (CheckKind.COMMAND, CheckKind.FILE)
+        return not self.deliverables and not any(r.kind in checked for r in self.requirements)
 
     @property
     def stretch_turns(self) -> int:

@@ -18,6 +18,9 @@ MAX_ATTEMPTS = 3
 MAX_MEMORY = 1_000
 """Longest memory, in characters."""
 
+MAX_RECALLED = 10
+"""Memories that one search finds at most."""
+
 
 class MemoryKind(StrEnum):
     ENVIRONMENT = "environment"
@@ -65,3 +68,16 @@ class Memory:
     @property
     def label(self) -> str:
         return f"M{self.id}"
+
+    @property
+    def stands(self) -> bool:
+        """Whether goals are told of it: nothing took its place, and nobody forgot it."""
+        return self.superseded_by is None and self.forgotten_at is None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of a wish to remember. `known`: the memory said so already, and nothing was stored."""
+
+    memory: Memory
+    known: bool = False

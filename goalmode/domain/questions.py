@@ -27,7 +27,13 @@ class QuestionStatus(StrEnum):
     OPEN = "open"
     ANSWERED = "answered"
     WITHDRAWN = "withdrawn"
-    """The goal was edited, done or aborted before anybody answered."""
+    """The goal was done or aborted before anybody answered."""
+
+
+class AnsweredBy(StrEnum):
+    USER = "user"
+    DEFAULT = "default"
+    """Nobody; the question's default stands, for its time had come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class Question:
 
     Attributes:
         wakeup: sequence number of the wakeup that asked.
-        answered_by: `user`, or `default` for a default whose time had come; empty while it is open.
+        answered_by: None as long as nobody and nothing has answered.
     """
 
     number: int
@@ -67,9 +73,13 @@ class Question:
     wakeup: int
     asked_at: datetime
     answer: str = ""
-    answered_by: str = ""
+    answered_by: AnsweredBy | None = None
     answered_at: datetime | None = None
 
     @property
     def label(self) -> str:
         return f"Q{self.number}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.status is QuestionStatus.OPEN

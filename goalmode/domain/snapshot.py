@@ -60,17 +60,12 @@ class LastEnding:
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """What a user said to the goal: `kind` is `note`, `answer`, `edit` or `stop`.
-
-    Attributes:
-        question: number of the question that an answer answers.
-    """
+    """What a user said to the goal: `kind` is `note`, or `answer` for one to no question in particular."""
 
     id: int
     kind: str
     text: str
     at: datetime
-    question: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +75,13 @@ class Snapshot:
     Attributes:
         wakeup: sequence number of the wakeup to be rendered, from 1.
         actions: the newest last, a bounded number.
+        work: as stored, or as seen beside the workspace (`WorkState.as_seen`).
         observed: the contract's deliverables, in the contract's order.
-        inbox: what users said, oldest first, superseded entries left out.
+        changed: protected files that are not as they were (path, what became of it).
+        inbox: what users said of their own accord, oldest first, superseded entries left out.
         questions: the newest ones, oldest first: open and answered.
         memories: long-term memories that fit the objective, the most relevant first.
+        memory_head: id of the newest memory there is; what came later, nobody was shown here.
         earlier: messages of the earlier wakeups, for the policy `replay` only.
     """
 
@@ -93,8 +91,10 @@ class Snapshot:
     work: WorkState = WorkState()
     actions: tuple[Action, ...] = ()
     observed: tuple[Observed, ...] = ()
+    changed: tuple[tuple[str, str], ...] = ()
     inbox: tuple[InboxEntry, ...] = ()
     questions: tuple[Question, ...] = ()
     memories: tuple[Memory, ...] = ()
+    memory_head: int = 0
     last: LastEnding | None = None
     earlier: tuple[Message, ...] = ()

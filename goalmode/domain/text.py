@@ -48,6 +48,11 @@ def head_tail(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {elided} characters left out of {len(text)} …]\n{text[len(text) - tail :]}"
 
 
+def is_blank(text: str) -> bool:
+    """Whether a person would see nothing: white space, control and zero-width characters only."""
+    return not any(char.isprintable() and not char.isspace() for char in text)
+
+
 def same_name(a: str, b: str) -> bool:
     """Whether two file names are equal once composed and decomposed Unicode forms are told no longer apart."""
     return unicodedata.normalize("NFC", a) == unicodedata.normalize("NFC", b)

@@ -46,6 +46,8 @@ class Movement:
         tools: the reading and writing tools on offer; None for all that the goal allows. Those that save state or
             ask for an ending are always on offer.
         default_next: what follows a forced exit: a movement's name, COMPLETE, ABORT or ASK.
+        verifies: it looks for faults and mends none. In a goal that runs until its limits, one that is left without a
+            finding raises the bar.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Movement:
     tools: tuple[str, ...] | None = None
     default_next: str = ABORT
     end_turn: EndTurn = EndTurn.NUDGE
+    verifies: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,8 @@ def _movement_faults(
     unknown = [tool for tool in movement.tools or () if known.tools is not None and tool not in known.tools]
     if unknown:
         yield "tools", unknown[0], f"names out of: {', '.join(known.tools or ())}"
+    if not isinstance(movement.verifies, bool):
+        yield "verifies", movement.verifies, "true or false"
     if movement.default_next not in (*names, COMPLETE, ABORT, ASK):
         yield (
             "default_next",

@@ -10,11 +10,11 @@ from goalmode.domain.text import one_line
 MAX_DETAIL = 500
 """Characters of a detail in a line about an ending."""
 
-_BUDGETS = {"turns": "turn", "wakeups": "wakeup", "tokens": "token", "active_seconds": "time"}
+_BUDGETS = {"turns": "turn", "wakeups": "wakeup", "tokens": "token", "cost": "cost", "active_seconds": "time"}
 
 _BY_STATUS = {
     GoalStatus.ACTIVE: "goalmode run {id}",
-    GoalStatus.WAITING_USER: "goalmode resume {id} --answer TEXT",
+    GoalStatus.WAITING_USER: "goalmode answer {id} TEXT",
     GoalStatus.PAUSED: "goalmode resume {id}",
     GoalStatus.BLOCKED: "goalmode resume {id}",
     GoalStatus.EXHAUSTED: "goalmode resume {id} --{limit}-budget +N",
@@ -27,6 +27,9 @@ STOPPED_CODE = EXIT_FACTS[ExitReason.USER_ABORTED].exit_code
 
 def remedy(uid: str, status: GoalStatus, reason: ExitReason | None, facts: Mapping[str, object]) -> str:
     """The command that makes the goal run again; empty where there is none or none is needed."""
+    sign_off = facts.get("sign_off")
+    if status is GoalStatus.WAITING_USER and isinstance(sign_off, list):
+        return " ".join([f"goalmode accept {uid}", *map(str, sign_off)])
     known = None if reason is None else EXIT_FACTS[reason]
     command = known.remedy if known is not None and known.status is status else _BY_STATUS[status]
     limit = str(facts.get("limit", ""))

@@ -37,6 +37,7 @@ def _row(store: Store, goal: Goal | Unreadable) -> dict[str, Any]:
         "turns": goal.spent.turns,
         "wakeups": goal.spent.wakeups,
         "tokens": goal.spent.tokens,
+        "cost_micro": goal.spent.cost_micro,
         "last_exit_reason": None if last is None else shown_reason(store, last),
         "next_wakeup_at": iso(goal.next_wakeup_at),
         "created_at": iso(goal.created_at),

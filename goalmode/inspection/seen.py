@@ -1,10 +1,13 @@
-"""A wakeup as it is to be shown: one that nobody closed either runs, or its process is gone and it is interrupted."""
+"""A wakeup as it is to be shown: one that nobody closed either runs, or its process is gone.
+
+Then it is what recovery will make of it: interrupted, or ended as it had stored before it settled.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from goalmode.domain.exits import ExitReason, GoalStatus
+from goalmode.domain.exits import EXIT_FACTS, ExitReason, GoalStatus
 from goalmode.domain.goal import Control, Goal
 from goalmode.errors import StoreUnreadable
 from goalmode.state.reading import WakeupSeen
@@ -13,27 +16,36 @@ from goalmode.state.store import Store
 
 def runs(store: Store, wakeup: WakeupSeen) -> bool:
     """Whether its process lives and has given a sign of life within the lease."""
-    return wakeup.exit_reason is None and not wakeup.lease.is_void(store.clock.lease_ms(), store.owner)
+    return wakeup.exit_reason is None and not store.is_void(wakeup.lease)
 
 
 def shown_reason(store: Store, wakeup: WakeupSeen) -> str | None:
     """The exit reason; None while it runs."""
     if wakeup.exit_reason is None:
-        return None if runs(store, wakeup) else ExitReason.INTERRUPTED.value
+        left = wakeup.pending_exit or {"reason": ExitReason.INTERRUPTED.value}
+        return None if runs(store, wakeup) else str(left["reason"])
     return wakeup.exit_reason
 
 
 def shown_detail(store: Store, wakeup: WakeupSeen) -> str:
     if wakeup.exit_reason is None and not runs(store, wakeup):
-        return f"the process {wakeup.lease.owner.name} ended"
+        left = wakeup.pending_exit or {"detail": f"the process {wakeup.lease.owner.name} ended"}
+        return str(left["detail"])
     return wakeup.exit_detail
 
 
 def shown_status(store: Store, goal: Goal, last: WakeupSeen | None) -> GoalStatus:
-    """The goal's status; where its process died before it saw a user's stop, the one that recovery will set."""
-    died = last is not None and last.exit_reason is None and not runs(store, last)
-    if not died or goal.control is Control.NONE:
+    """The goal's status; where its process died, the one that recovery will set: an accepted claim beats a stop."""
+    if last is None or last.exit_reason is not None or runs(store, last):
         return goal.status
+    pending = last.pending_exit
+    left = (
+        goal.status
+        if pending is None
+        else EXIT_FACTS[known_reason(goal, last, str(pending["reason"]))].status
+    )
+    if left is GoalStatus.DONE or goal.control is Control.NONE:
+        return left
     return GoalStatus.PAUSED if goal.control is Control.PAUSE else GoalStatus.ABORTED
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from goalmode.domain.goal import Goal
+from goalmode.domain.work import WorkState
+from goalmode.inspection import wake_sources
+from goalmode.inspection.contract import contract
+from goalmode.inspection.questions import described
 from goalmode.inspection.seen import iso, runs, shown_detail, shown_reason, shown_status
-from goalmode.settle import files
-from goalmode.state import goals, reading, snapshot
+from goalmode.state import goals, questions, reading, snapshot, spend
 from goalmode.state.reading import WakeupSeen
 from goalmode.state.store import Store
+from goalmode.tools.named import hash_of
 from goalmode.tools.paths import Workspace
 
 
@@ -25,8 +30,12 @@ def show(store: Store, goal_id: int) -> dict[str, Any]:
     with store.reading() as connection:
         goal = goals.read(connection, goal_id)
         work = snapshot.work_state(connection, goal)
+        last = reading.last_checks(connection, goal_id, goal.revision)
         wakeups = reading.wakeups(connection, goal_id)
         checks, said = reading.checks(connection, goal_id), reading.inbox(connection, goal_id)
+        spends = spend.by_purpose(connection, goal_id)
+        asked = questions.of_goal(connection, goal)
+    work = _as_seen(goal, work)
     running = next((w for w in wakeups if runs(store, w)), None)
     return {
         "id": goal.uid,
@@ -42,17 +51,28 @@ def show(store: Store, goal_id: int) -> dict[str, Any]:
         "host": goal.host_label,
         "next_wakeup_at": iso(goal.next_wakeup_at),
         "wake_reason": goal.wake_reason,
+        "wake_sources": wake_sources.of_goal(store, goal, running=running is not None),
+        "settlement": goal.settlement.value,
+        "stretch_turns": goal.stretch_turns,
         "streak": goal.streak,
         "failures": goal.failures,
         "limits": {**asdict(goal.limits), "deadline": iso(goal.limits.deadline)},
         "spent": {"tokens": goal.spent.tokens, **asdict(goal.spent)},
+        "spend_by_purpose": {
+            one.purpose: {"calls": one.calls, "tokens": one.tokens, "cost_micro": one.cost_micro}
+            for one in spends
+        },
         "settings": _settings(goal),
-        "requirements": [
-            {"id": r.id, "text": r.text, "check": r.check, "status": r.status.value}
-            for r in goal.requirements
+        **contract(goal, last),
+        "obstacles": [
+            {"id": o.id, "text": o.text, "requirement": o.requirement, "wakeups": list(o.wakeups)}
+            for o in goal.obstacles
         ],
-        "deliverables": _deliverables(goal),
-        "checkpoint": {**asdict(work.checkpoint), "found": list(work.found)},
+        "checkpoint": {
+            **asdict(work.checkpoint),
+            "found": list(work.found),
+            "written": list(work.written),
+        },
         "work_items": [
             {
                 "id": item.label,
@@ -63,11 +83,14 @@ def show(store: Store, goal_id: int) -> dict[str, Any]:
                 "provenance": item.provenance.value,
                 "wakeup": item.wakeup,
                 "count": item.count,
+                "rests_on": [path for path, _ in item.rests_on],
+                "changed": list(item.changed),
             }
             for item in work.items
         ],
         "wakeups": [_wakeup(store, wakeup) for wakeup in wakeups],
         "checks": [{**asdict(check), "at": iso(check.at)} for check in checks],
+        "questions": [described(question) for question in asked],
         "inbox": [{**asdict(entry), "at": iso(entry.at)} for entry in said],
         "revisions": [
             {**row["contract"], "revision": row["revision"], "author": row["author"], "at": iso(row["at"])}
@@ -92,22 +115,11 @@ def public(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
-def _deliverables(goal: Goal) -> list[dict[str, Any]]:
-    """The contract's files as they are just now."""
-    seen = files.observe(Workspace(Path(goal.workspace)), goal.deliverables)
-    return [
-        {
-            "path": now.path,
-            "exists": now.exists,
-            "size": now.size,
-            "sha256": now.sha256,
-            "verified_sha256": stored.sha_verified,
-            "verified": now.verified,
-            "problem": now.problem,
-            "hint": now.hint,
-        }
-        for now, stored in zip(seen, goal.deliverables, strict=True)
-    ]
+def _as_seen(goal: Goal, work: WorkState) -> WorkState:
+    """The work beside its files, where there are any to look at."""
+    if not Path(goal.workspace).is_dir():
+        return work
+    return work.as_seen(cache(partial(hash_of, Workspace(Path(goal.workspace)))))
 
 
 def _wakeup(store: Store, wakeup: WakeupSeen) -> dict[str, Any]:
@@ -124,6 +136,7 @@ def _wakeup(store: Store, wakeup: WakeupSeen) -> dict[str, Any]:
         "recoveries": wakeup.recoveries,
         "rejections": wakeup.rejections,
         "progress": wakeup.progress,
+        "progress_by": dict(wakeup.progress_by),
         "context_tokens": wakeup.context_tokens,
         "context_sha256": wakeup.context_sha256,
         "completion_phrases": wakeup.completion_phrases,

@@ -50,6 +50,8 @@ def _turn(
             "output_tokens": turn.output,
             "estimated": turn.estimated,
         },
+        "cost_micro": turn.cost_micro,
+        "price": turn.price,
         "started_at": iso(turn.started_at),
         "ended_at": iso(turn.ended_at),
         "repairs": list(turn.repairs),

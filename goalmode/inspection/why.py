@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from goalmode.domain.exits import EXIT_FACTS, STREAK_LIMIT, GoalStatus, SkipReason
 from goalmode.domain.goal import Goal
+from goalmode.domain.questions import Question, QuestionKind
 from goalmode.errors import BadInput
+from goalmode.inspection import wake_sources
 from goalmode.inspection.endings import remedy, told
+from goalmode.inspection.questions import described
 from goalmode.inspection.seen import iso, known_reason, runs, shown_detail, shown_reason, shown_status
+from goalmode.inspection.streak import streak
 from goalmode.orchestrator.wake import Skip, refusal
-from goalmode.state import goals, reading
+from goalmode.state import goals, questions, reading
 from goalmode.state.reading import CheckSeen, WakeupSeen
 from goalmode.state.store import Store
 
@@ -29,6 +34,7 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         goal = goals.read(connection, goal_id)
         seen = reading.wakeups(connection, goal_id)
         checks = reading.checks(connection, goal_id)
+        waiting = questions.open_of(connection, goal)
     last = seen[-1] if seen else None
     goal = replace(goal, status=shown_status(store, goal, last))
     chosen = next((w for w in seen if w.seq == wakeup), None) if wakeup else last
@@ -49,11 +55,14 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         ],
         "streak": goal.streak,
         "streak_limit": STREAK_LIMIT,
+        "streak_wakeups": streak(goal, seen),
         "failures": goal.failures,
         "next_wakeup_at": iso(goal.next_wakeup_at),
         "wake_reason": goal.wake_reason,
+        "wake_sources": wake_sources.of_goal(store, goal, only_open=True, running=running is not None),
         "skip": None if skip is None else {"reason": skip.reason.value, "detail": skip.detail},
-        "remedy": _remedy(store, goal, last),
+        "questions": [described(question) for question in waiting],
+        "remedy": _remedy(store, goal, last, waiting),
         "contract_protected": False,
     }
 
@@ -77,6 +86,7 @@ def _ending(store: Store, goal: Goal, wakeup: WakeupSeen, checks: list[CheckSeen
         "recoveries": wakeup.recoveries,
         "rejections": wakeup.rejections,
         "progress": wakeup.progress,
+        "progress_by": dict(wakeup.progress_by),
         "ended_at": iso(wakeup.ended_at),
         "checks": [
             {"subject": c.subject, "passed": c.passed, "exit_code": c.exit_code, "tail": c.tail}
@@ -85,7 +95,10 @@ def _ending(store: Store, goal: Goal, wakeup: WakeupSeen, checks: list[CheckSeen
     }
 
 
-def _remedy(store: Store, goal: Goal, last: WakeupSeen | None) -> str:
+def _remedy(store: Store, goal: Goal, last: WakeupSeen | None, waiting: Sequence[Question]) -> str:
+    asks = bool(waiting) and waiting[-1].asking.kind is not QuestionKind.SIGN_OFF
+    if goal.status is GoalStatus.WAITING_USER and asks and len(waiting) > 1:
+        return f"goalmode answer {goal.uid} {waiting[-1].label} TEXT"
     word = None if last is None else shown_reason(store, last)
     if last is None or word is None:
         return remedy(goal.uid, goal.status, None, {}) if last is None else ""

@@ -15,6 +15,8 @@ from goalmode.domain.messages import Message, ToolCall, ToolResult
 from goalmode.domain.snapshot import Action
 from goalmode.domain.steps import Nudge, RunTools
 from goalmode.domain.work import WorkState
+from goalmode.loop.guards.repetition import STOP_AT, Repetition, no_progress
+from goalmode.loop.longterm import Remembering
 from goalmode.loop.turn import Call, Run
 from goalmode.state.checks import CheckResult
 from goalmode.state.movements import Moved
@@ -29,6 +31,7 @@ MAX_FAILED_CONTROLS = 5
 _SURPLUS = (
     "refused: of complete, transition and wait a reply may call one, and only once; this was a further one"
 )
+_REPEATED = f"not executed: this call was made {STOP_AT} times in a row with the same result"
 _ENDED = "not executed: an earlier call of this reply ends the wakeup"
 
 
@@ -84,10 +87,14 @@ async def run_calls(run: Run, call: Call, calls: Sequence[ToolCall], reply: Sequ
     if not calls:
         return done
     places = _places(reply)
+    recent, repeated = run.history.recent, Repetition()
 
     async def on_record(record: CallRecord) -> None:
+        nonlocal recent, repeated
         record = replace(record, position=places[record.call_id])
         done.records.append(record)
+        recent, seen = recent.after(record)
+        repeated = seen if record.substantive else repeated
         # A lone call's result goes with the outcome; beside others each is committed by itself.
         if len(places) == 1 and record.outcome is not CallOutcome.INTERRUPTED:
             done.unstored.append(record)
@@ -99,12 +106,13 @@ async def run_calls(run: Run, call: Call, calls: Sequence[ToolCall], reply: Sequ
         run.emit("tool_started", turn=run.history.turn, call_id=one.id, tool=one.name)
     dispatched = await dispatch(
         calls,
-        registry=run.registry,
+        registry=run.offered(call),
         context=_context(run),
         allowed=call.allowed,
         on_record=on_record,
         key=lambda call_id: f"{run.wake.goal.uid}:{run.wake.seq}:{run.seq}:{call_id}",
         stop=lambda: run.ports.stop() is not None or run.wake.lost,
+        skip=lambda call: _REPEATED if repeated.asks_again(call) else "",
         wakeup=run.wake.seq,
         cache=run.cache,
         turn=run.seq,
@@ -228,7 +236,21 @@ def ending(run: Run, call: Call, done: Done) -> Exit | None:
     if call.purpose is Purpose.WRAP_UP:
         succeeded = done.exit is not None and done.exit.reason is ExitReason.CURRENT_TASK_DONE
         return done.exit if succeeded else call.last
-    return done.exit or call.last or _failing(run, done)
+    return done.exit or call.last or _failing(run, done) or _stuck(run)
+
+
+def warn(run: Run, done: Done) -> None:
+    """Tell the model of a repetition that it can still break."""
+    seen = run.history.repetition
+    if seen is not None and not seen.ends and done.exit is None:
+        calls = tuple(map(str, seen.calls))
+        done.prompts.append(run.prompt("repeated", calls=calls, count=seen.count, ends_at=STOP_AT))
+
+
+def _stuck(run: Run) -> Exit | None:
+    """The ending of a movement that repeats itself."""
+    seen = run.history.repetition
+    return no_progress(seen) if seen is not None and seen.ends else None
 
 
 def _failing(run: Run, done: Done) -> Exit | None:
@@ -251,6 +273,7 @@ def _context(run: Run) -> ToolContext:
         substantive=run.history.substantive,
         redact=run.ports.redact,
         now=run.ports.clock.now(),
+        memory=Remembering(run) if run.wake.goal.settings.user_tools else None,
     )
 
 

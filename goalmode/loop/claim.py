@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
-
-from anyio import to_thread
 
 from goalmode.domain.calls import CallOutcome
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.messages import Reply, User
+from goalmode.domain.questions import Asking, QuestionKind
 from goalmode.domain.steps import Claim
 from goalmode.domain.text import sendable
 from goalmode.loop.act import Asked, Done, action, run_control, still_open
+from goalmode.loop.blocked import judge_blocked
+from goalmode.loop.report import leave_report
+from goalmode.loop.sign_off import TOLD, sign_off
 from goalmode.loop.transition import go_on
 from goalmode.loop.turn import Call, Run
 from goalmode.settle.case import Case, Judgement
 from goalmode.state.movements import Moved
 from goalmode.tools.builtin.control import ClaimArguments, ClaimStatus, parse_claim
-
-EARNED_AFTER = 3
-"""Committed wakeups in which the same obstacle was met, after which a goal may be called blocked."""
 
 MAX_SAID = 2_000
 """Characters of a reply that claims by its ending that are kept as its summary."""
@@ -31,8 +31,9 @@ class Ruling:
     """What became of a claim of success.
 
     Attributes:
+        stands: also where all that is left to do is a person's.
         told: to the model.
-        exit: of the goal's end; None where the claim does not stand, or stands and the work goes on.
+        exit: of the goal's end, or of the wakeup's where a person has to accept; None where the work goes on.
         missing: why it does not stand.
     """
 
@@ -74,16 +75,19 @@ async def rule(run: Run, done: Done, claim: ClaimArguments, *, by: str, phase: i
     case = Case(goal, done.work, claim.evidence, actions, run.wake.gate, by, environment)
     judgement = await run.ports.judge(case)
     done.checks = judgement.checks
-    if not judgement.stands:
+    if judgement.missing:
         told = run.ports.prompt("rejected", missing=judgement.missing)
         return Ruling(False, told, missing=judgement.missing)
+    if judgement.sign_off:
+        return Ruling(True, TOLD, sign_off(goal, claim, judgement))
     if not goal.settings.until_budget:
         return Ruling(True, "accepted: complete", _success(claim, judgement))
-    following = goal.settings.workflow.after(goal.current)
+    following, stood = goal.settings.workflow.after(goal.current), f"a claim stood: {claim.summary}"
     if following is None or following.name == goal.movement:
-        done.new_phase = True
+        leave_report(run, done, stood)
+        done.new_phase, run.entered_with = True, done.work
         return Ruling(True, run.ports.prompt("raise_bar"))
-    go_on(run, done, Moved(following.name, "a claim stood; the goal goes on until a limit is reached"))
+    go_on(run, done, Moved(following.name, stood), claimed=True)
     return Ruling(True, f"accepted: the contract holds; transition to {following.name}")
 
 
@@ -121,38 +125,26 @@ async def _judge(run: Run, done: Done, asked: Asked) -> None:
                 "why_no_default": claim.why_no_default,
                 "summary": claim.summary,
             }
-            done.exit = Exit(ExitReason.NEEDS_USER_INPUT, claim.missing_info, facts)
+            question = _asking(claim, run.ports.clock.now())
+            done.exit = Exit(ExitReason.NEEDS_USER_INPUT, claim.missing_info, facts, question=question)
             done.answer(asked.record(CallOutcome.SUCCESS, "accepted: the user is asked"))
         case ClaimStatus.BLOCKED:
-            await _judge_blocked(run, done, asked, claim)
+            await judge_blocked(run, done, asked, claim)
+
+
+def _asking(claim: ClaimArguments, now: datetime) -> Asking:
+    """The question that a claim of needing the user puts to him."""
+    seconds = claim.default_after_seconds
+    return Asking(
+        QuestionKind.INPUT,
+        claim.missing_info,
+        claim.why_no_default,
+        claim.options,
+        claim.default,
+        None if seconds is None else now + timedelta(seconds=seconds),
+    )
 
 
 def _success(claim: ClaimArguments, judgement: Judgement) -> Exit:
     facts = {"basis": judgement.basis, "summary": claim.summary, "evidence": list(claim.evidence)}
     return Exit(ExitReason.CURRENT_TASK_DONE, f"{claim.summary} ({judgement.basis})", facts)
-
-
-async def _judge_blocked(run: Run, done: Done, asked: Asked, claim: ClaimArguments) -> None:
-    """Blocked is earned: the same obstacle in several committed wakeups."""
-    obstacle = await to_thread.run_sync(run.wake.met_obstacle, claim.obstacle, claim.requirement)
-    met = len(obstacle.wakeups)
-    facts = {
-        "obstacle": obstacle.id,
-        "text": obstacle.text,
-        "requirement": obstacle.requirement,
-        "wakeups": list(obstacle.wakeups),
-    }
-    if met >= EARNED_AFTER:
-        detail = f"{obstacle.text} ({obstacle.id}, met in {met} wakeups)"
-        done.exit = Exit(ExitReason.TASK_BLOCKED, detail, {**facts, "summary": claim.summary})
-        done.answer(asked.record(CallOutcome.SUCCESS, "accepted: blocked"))
-        return
-    run.history = replace(run.history, unearned_blocks=run.history.unearned_blocks + 1)
-    done.rejected += 1
-    shown = run.ports.prompt(
-        "not_blocked", obstacle=f"{obstacle.id}: {obstacle.text}", met=met, needed=EARNED_AFTER
-    )
-    done.answer(asked.record(CallOutcome.DENIED, shown))
-    if run.history.unearned_blocks >= 2:
-        detail = f"says it is blocked: {obstacle.text} ({obstacle.id})"
-        done.exit = Exit(ExitReason.YIELDED, detail, {**facts, "waited": False})

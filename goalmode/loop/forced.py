@@ -13,6 +13,7 @@ from anyio import to_thread
 from goalmode.domain import workflow
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.messages import User
+from goalmode.domain.questions import Asking, QuestionKind
 from goalmode.errors import Stopped
 from goalmode.loop.act import Done
 from goalmode.loop.claim import rule
@@ -54,12 +55,12 @@ async def rescued(run: Run, stopped: Stopped) -> None:
 
 
 def _next(run: Run, done: Done, end: Exit, movement: str) -> Exit | None:
-    """Begin the movement with a context of its own. Not twice without a success: then there is no point in it."""
-    if run.history.forced_at == run.history.substantive:
+    """Begin the movement with a context of its own. Not where that led nowhere before: then there is no point in it."""
+    if run.history.forced_in_vain:
         return end
     done.moved = Moved(movement, f"{end.reason}: {end.detail}", forced=True)
     done.afresh = True
-    run.history = run.history.forced()
+    run.history, run.entered_with = run.history.forced(), done.work
     return None
 
 
@@ -77,11 +78,14 @@ async def _claim(run: Run, done: Done, end: Exit) -> Exit | None:
 
 def _question(run: Run, end: Exit) -> Exit:
     movement = run.wake.goal.movement
+    missing = f"how to go on: the movement {movement} ended with {end.reason}, {end.detail}"
+    why = f"the workflow says to ask when the movement {movement} is forced to end"
     facts = {
         **end.facts,
-        "missing_info": f"how to go on: the movement {movement} ended with {end.reason}, {end.detail}",
-        "why_no_default": f"the workflow says to ask when the movement {movement} is forced to end",
+        "missing_info": missing,
+        "why_no_default": why,
         "forced_by": end.reason.value,
         "forced_detail": end.detail,
     }
-    return Exit(ExitReason.NEEDS_USER_INPUT, str(facts["missing_info"]), facts)
+    question = Asking(QuestionKind.INPUT, missing, why)
+    return Exit(ExitReason.NEEDS_USER_INPUT, missing, facts, question=question)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from goalmode.domain.calls import CallOutcome, CallRecord, Effect
 from goalmode.domain.signals import StopReason
+from goalmode.loop.guards.repetition import Keys, Recent, Repetition, watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,9 @@ class History:
         saved_at: `substantive` when state was last saved.
         moves: movements, or higher bars, begun since the last successful read or write.
         forced_at: `substantive` when a forced exit last led to another movement, None before any.
+        recent: the newest calls, by which repetitions are seen.
+        repetition: what the last reply's calls repeated, where it is to be told of or ends the movement, else None.
+        forced_by: keys of the calls whose repetition last led to another movement.
     """
 
     turn: int = 0
@@ -42,11 +46,20 @@ class History:
     saved_at: int = 0
     moves: int = 0
     forced_at: int | None = None
+    recent: Recent = Recent()
+    repetition: Repetition | None = None
+    forced_by: Keys = frozenset()
 
     @property
     def unsaved(self) -> bool:
         """Whether work was done since state was last saved."""
         return self.substantive > self.saved_at
+
+    @property
+    def forced_in_vain(self) -> bool:
+        """Whether a forced exit led here and nothing came of it: no success since, or the same repetition again."""
+        again = self.repetition is not None and self.repetition.keys == self.forced_by
+        return again or self.forced_at == self.substantive
 
     def replied(self, stop: StopReason) -> History:
         """A reply came: what is counted in a row ends where another kind of reply stands between."""
@@ -58,10 +71,14 @@ class History:
 
     def forced(self) -> History:
         """A forced exit led to another movement, which begins without the faults of the one before."""
+        seen = self.repetition
         return replace(
             self,
             phase_substantive=0,
             forced_at=self.substantive,
+            forced_by=seen.keys if seen is not None and seen.ends else self.forced_by,
+            recent=Recent(),
+            repetition=None,
             pauses=0,
             truncations=0,
             malformed=0,
@@ -71,11 +88,14 @@ class History:
     def ran(self, records: Sequence[CallRecord], *, new_phase: bool = False) -> History:
         """Calls got their results. With `new_phase` another movement, or a higher bar, begins behind them."""
         substantive = sum(record.substantive for record in records)
-        saved = any(r.effect is Effect.STATE and r.outcome is CallOutcome.SUCCESS for r in records)
+        saved = any(r.effect is Effect.STATE and r.patch is not None for r in records)
         failed = sum(_failed_control(record) for record in records)
         total = self.substantive + substantive
+        recent, repetition = watch(self.recent, records)
         return replace(
             self,
+            recent=recent,
+            repetition=repetition,
             substantive=total,
             phase_substantive=0 if new_phase else self.phase_substantive + substantive,
             saved_at=total if saved else self.saved_at,

@@ -13,10 +13,12 @@ from goalmode.domain.clock import Clock
 from goalmode.domain.exits import Exit
 from goalmode.domain.goal import Control, Goal, Obstacle
 from goalmode.domain.messages import Message, Reply, Usage
+from goalmode.domain.notes import News
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.redact import Redactor
 from goalmode.domain.snapshot import Action
 from goalmode.domain.work import WorkState
+from goalmode.loop.longterm import LongTerm
 from goalmode.model.port import Model
 from goalmode.settle.case import Case, Judgement
 from goalmode.state.checks import CheckResult
@@ -40,11 +42,22 @@ class Wakeup(Protocol):
     actions: list[Action]
     over: Exit | None
     """The ending that this wakeup had before it began: no call may be made."""
+    news: tuple[News, ...]
+    """What was said to the goal and does not stand in the conversation yet, as of the last `boundary`."""
     gate: EffectGate
     lost: bool
 
+    @property
+    def longterm(self) -> LongTerm:
+        """What outlives the goal, and the ending that stands while the wakeup settles."""
+        ...
+
     def boundary(self) -> Control:
-        """Read what the user did meanwhile; `goal` is as of now afterwards."""
+        """Read what the user did meanwhile; `goal` and `news` are as of now afterwards."""
+        ...
+
+    def hear(self) -> None:
+        """`news` stands in the conversation now: the reply that follows it makes it heard."""
         ...
 
     def control(self) -> Control:
@@ -94,6 +107,14 @@ class Wakeup(Protocol):
 
     def met_obstacle(self, obstacle: str, requirement: str = "") -> Obstacle:
         """Note an obstacle, by its id or in words; returns it with the wakeups that met it, this one included."""
+        ...
+
+    def waits_for(self) -> tuple[str, ...]:
+        """The goal's open wake sources, in words."""
+        ...
+
+    def fenced(self) -> None:
+        """Another owner has the goal: end what still runs, and leave no trace but an event."""
         ...
 
     def close(self, exit: Exit, checks: Sequence[CheckResult] = ()) -> Exit:

@@ -10,6 +10,7 @@ from goalmode.domain.calls import CallOutcome
 from goalmode.domain.messages import ToolCall, User
 from goalmode.domain.steps import Transition
 from goalmode.loop.act import Asked, Done, run_control
+from goalmode.loop.report import leave_report
 from goalmode.loop.turn import Call, Run
 from goalmode.state.movements import Moved
 from goalmode.tools.builtin.transition import parse_transition
@@ -46,8 +47,18 @@ async def _go(run: Run, done: Done, asked: Asked) -> None:
         go_on(run, done, Moved(parsed.to, parsed.reason))
 
 
-def go_on(run: Run, done: Done, moved: Moved) -> None:
-    """Begin another movement on the same conversation: its instruction follows the results of the reply's calls."""
-    done.moved, done.new_phase = moved, True
+def go_on(run: Run, done: Done, moved: Moved, *, claimed: bool = False) -> None:
+    """Begin another movement on the same conversation: its instruction follows the results of the reply's calls.
+
+    What is left leaves its report; where it was a verification that found nothing, the bar is raised.
+
+    Args:
+        claimed: by a claim that stood.
+    """
+    nothing = leave_report(run, done, moved.reason)
+    done.moved, done.new_phase = replace(moved, found_nothing=nothing), True
+    run.entered_with = done.work
+    if nothing:
+        done.prompts.append(run.prompt("raise_bar", checked=claimed))
     goal = replace(run.wake.goal, movement=moved.to)
     done.prompts.append(User(run.ports.entered(goal, bool(done.work.pending))))

@@ -17,15 +17,19 @@ from goalmode.domain.calls import Effect
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.messages import NO_USAGE, Assistant, Fix, Message, Reply, Request, Usage, User
 from goalmode.domain.signals import StopReason, exit_for_error
+from goalmode.domain.work import WorkState
 from goalmode.errors import ModelError, Stopped, charged
+from goalmode.loop.guards.settlement import will_settle
 from goalmode.loop.history import History
+from goalmode.loop.longterm import INVITATION_TOKENS
 from goalmode.loop.ports import Event, Ports, Wakeup
 from goalmode.loop.stop import asked_to_stop, exhausted
-from goalmode.loop.window import OVERFLOWS, Window, make_room, may_shrink, renamed, shrink
+from goalmode.loop.window import OVERFLOWS, PROMPT_RESERVE, Window, make_room, may_shrink, renamed, shrink
 from goalmode.model.repair import repair
 from goalmode.model.rules import rules_for
 from goalmode.model.strict_json import json_object
 from goalmode.state.journal import PlannedCall
+from goalmode.state.settlement import Pending
 from goalmode.state.tables import Purpose
 from goalmode.tools.cache import Cache
 from goalmode.tools.plan import plan
@@ -45,6 +49,7 @@ class Call:
     Attributes:
         last: the ending that follows it, whatever it says, for a wrap-up or a handoff.
         limit: the goal's limit that makes it the wrap-up.
+        registry: the only tools on offer, None for those of the movement.
     """
 
     purpose: Purpose
@@ -52,10 +57,12 @@ class Call:
     allowed: frozenset[Effect] = ALL
     last: Exit | None = None
     limit: LimitHit | None = None
+    registry: Registry | None = None
 
     @property
     def counts(self) -> bool:
-        return self.purpose is not Purpose.HANDOFF
+        """Whether it is a turn."""
+        return self.purpose not in (Purpose.HANDOFF, Purpose.SETTLEMENT)
 
 
 @dataclass
@@ -63,7 +70,10 @@ class Run:
     """The one mutable thing of a wakeup: its conversation and its counts.
 
     Attributes:
+        seq: of the newest turn, as it is stored: a request that was refused is none.
         settled: messages whose turn is committed; behind them stand only the host's prompts for the next call.
+        entered_with: the work state when the movement, or the present bar, began.
+        pending: the ending that the wakeup closes with, whatever comes in between; None before it settles.
     """
 
     wake: Wakeup
@@ -77,11 +87,14 @@ class Run:
     tokens: int = field(init=False)
     revision: int = field(init=False)
     window: Window = field(init=False)
+    entered_with: WorkState = field(init=False)
     usage: Usage = NO_USAGE
     cache: Cache = field(default_factory=Cache)
+    pending: Pending | None = None
 
     def __post_init__(self) -> None:
         self.window = Window(work_window(self.wake.goal.settings, self.ports.profile))
+        self.entered_with = self.wake.work
         self.begin()
 
     def begin(self) -> None:
@@ -95,6 +108,10 @@ class Run:
     def registry(self) -> Registry:
         """The tools on offer in the movement that the goal is in."""
         return self.ports.registry.offering(self.wake.goal.current.tools)
+
+    def offered(self, call: Call) -> Registry:
+        """The tools on offer in one call."""
+        return self.registry if call.registry is None else call.registry
 
     def say(self, *messages: Message) -> None:
         """Append to the conversation. It only ever grows at its end, until it begins anew."""
@@ -119,10 +136,14 @@ class Run:
     @property
     def reserve(self) -> Usage:
         """What the next call may cost: its input, and an answer as long as the profile and the budget allow."""
-        output, goal = self.ports.profile.max_output, self.wake.goal
-        if goal.limits.tokens is not None:
-            left = goal.limits.tokens - goal.spent.tokens - self.usage.tokens - self.tokens
-            output = max(0, min(output, left))
+        profile, goal = self.ports.profile, self.wake.goal
+        output = budget.longest_answer(
+            goal.limits,
+            goal.spent.plus(self.usage, profile.price),
+            profile.price,
+            input_tokens=self.tokens,
+            max_output=profile.max_output,
+        )
         return Usage(input=self.tokens, output=output)
 
 
@@ -158,8 +179,7 @@ async def ask(run: Run, call: Call) -> Reply | None:
         Stopped: the provider failed for good.
     """
     started = run.ports.clock.now()
-    tools = run.registry.specs(call.allowed)
-    run.seq += 1
+    tools = run.offered(call).specs(call.allowed)
     turn = run.history.turn + int(call.counts)
     run.emit("asking", purpose=call.purpose.value, turn=turn, max_turns=run.wake.goal.settings.max_turns)
     fixes = run.put_right()
@@ -198,6 +218,7 @@ async def ask(run: Run, call: Call) -> Reply | None:
 async def _charge(run: Run, call: Call, usage: Usage | None, why: str, started: datetime) -> None:
     """Store what a call that came to nothing has cost, if its response stream had begun."""
     if usage is not None:
+        run.seq += 1
         await to_thread.run_sync(partial(run.wake.failed_call, usage, call.purpose, why, started_at=started))
 
 
@@ -205,9 +226,10 @@ async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) 
     # With its subject: of a call that a crash cuts off, nothing else will tell what it was about.
     planned = [
         PlannedCall(one.call, one.tool.effect if one.tool else None, subject(one, run.ports.redact))
-        for one in plan(reply.calls, run.registry, call.allowed)
+        for one in plan(reply.calls, run.offered(call), call.allowed)
     ]
     intent = partial(run.wake.intent, reply, call.purpose, planned, counts=call.counts, started_at=started)
+    run.seq += 1
     with anyio.CancelScope(shield=True):  # A reply that is here was paid for.
         await to_thread.run_sync(intent)
     if reply.text or reply.calls or reply.stop is StopReason.PAUSE:
@@ -237,6 +259,8 @@ def _verdict(run: Run) -> Verdict:
         afresh_tokens=run.window.next_tooth(run.tokens, run.wake.context_tokens),
         max_output=run.ports.profile.max_output,
         last_wakeup_turns_left=goal.settings.max_turns - history.turn if last_wakeup else None,
+        price=run.ports.profile.price,
+        keep_tokens=INVITATION_TOKENS + PROMPT_RESERVE if will_settle(goal) else 0,
     )
 
 

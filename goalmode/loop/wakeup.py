@@ -10,23 +10,22 @@ from typing import assert_never
 import anyio
 from anyio import to_thread
 
-from goalmode.domain.calls import Effect
 from goalmode.domain.exits import Exit, ExitReason
-from goalmode.domain.messages import NO_USAGE, ToolResult
 from goalmode.domain.steps import Claim, Close, Nudge, Rerender, Resend, RunTools, Transition
 from goalmode.errors import Fenced, Stopped, StoreError
-from goalmode.loop.act import Done, action, answer, ending, refuse, run_tools, tell
+from goalmode.loop.act import Done, answer, ending, refuse, run_tools, warn
 from goalmode.loop.claim import put_claim
+from goalmode.loop.commit import commit
 from goalmode.loop.decide import decide
 from goalmode.loop.forced import by_default, rescued
 from goalmode.loop.ports import Ports, Wakeup
+from goalmode.loop.settlement import close, settle
 from goalmode.loop.stop import under_watch
 from goalmode.loop.transition import make_transition
 from goalmode.loop.turn import Run, ask, next_call, wrapped_up
 from goalmode.loop.window import begin_anew, shrink
 from goalmode.state.checks import CheckResult
 from goalmode.state.closing import ClaimSuperseded
-from goalmode.state.journal import TurnOutcome
 
 
 async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
@@ -43,6 +42,8 @@ async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
         run.emit("wakeup_started", context_tokens=wake.context_tokens, max_turns=wake.goal.settings.max_turns)
         return await _to_its_end(run)
     except Fenced:
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(wake.fenced)
         return Exit(ExitReason.INTERRUPTED, "another process has taken the goal over", {"fenced": True})
     finally:
         wake.let_go()
@@ -96,48 +97,26 @@ async def _take_turns(run: Run) -> Exit:
             case step:
                 assert_never(step)
         run.history = run.history.ran(done.records, new_phase=done.new_phase)
+        warn(run, done)
         end = await by_default(run, done, ending(run, call, done))
-        await _commit(run, done, last=end is not None)
+        await commit(run, done, last=end is not None)
         if done.afresh:
             await begin_anew(run, keep_turns=False)
         if end is None:
             continue
         if end is call.last and call.limit is not None:
             end = await wrapped_up(run, call.limit)
+        end = await settle(run, call, end, done.checks)
         try:
             return await _close(run, end, done.checks)
         except ClaimSuperseded:
             continue  # The edit is said at the next turn's boundary.
 
 
-async def _commit(run: Run, done: Done, *, last: bool) -> None:
-    run.say(*done.messages)
-    if not run.window.forced:  # A reply that has filled the model's window is no part of what begins anew.
-        run.settled = len(run.messages)
-    recoveries = int(run.recovering)
-    outcome = TurnOutcome(
-        records=done.unstored,
-        messages=done.messages,
-        work=done.work,
-        before=run.wake.work,
-        checks=done.checks,
-        moved=done.moved,
-        reserve=NO_USAGE if last else run.reserve,
-        counters={"recoveries": recoveries, "rejections": done.rejected},
-        durable=any(record.effect is Effect.WRITE for record in done.records),
-    )
-    with anyio.CancelScope(shield=True):  # What was done is stored, whoever wants to stop meanwhile.
-        await to_thread.run_sync(run.wake.outcome, outcome)
-    run.wake.actions += [action(run, record) for record in done.records]
-    for record in done.unstored:
-        tell(run, record)
-    run.emit("turn", turn=run.history.turn, results=sum(isinstance(m, ToolResult) for m in done.messages))
-
-
 async def _close(run: Run, exit: Exit, checks: Sequence[CheckResult] = ()) -> Exit:
     """End the wakeup in the store, then tell; the closing event is always the last."""
     with anyio.CancelScope(shield=True):
-        stored = await to_thread.run_sync(run.wake.close, exit, tuple(checks))
+        stored = await close(run, exit, checks)
     run.emit(
         "wakeup_closed",
         exit_reason=stored.reason.value,

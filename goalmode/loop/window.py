@@ -17,6 +17,7 @@ from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import ContextPolicy, GoalSettings
 from goalmode.domain.messages import NO_USAGE, ToolCall, User
 from goalmode.domain.signals import ErrorKind
+from goalmode.domain.text import head_tail, one_line
 from goalmode.errors import ContextDoesNotFit, Stopped
 from goalmode.loop.history import History
 from goalmode.model.ids import used_ids, with_unique_ids
@@ -29,6 +30,15 @@ MAX_REBUILDS = 1
 
 PROMPT_RESERVE = 256
 """Tokens of the work window that are left for the host's own prompts behind a conversation: a wrap-up, a handoff."""
+
+MAX_NEWS = 20
+"""Notes and answers that are told at once, the newest ones; the next context holds the others too."""
+
+MAX_NEWS_TEXT = 4_000
+"""Characters of a note or an answer, head and tail: as many as in a context."""
+
+MAX_NEWS_ABOUT = 500
+"""Characters of a question, or of a note that no longer stands."""
 
 OVERFLOWS = frozenset({ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REQUEST_TOO_LARGE})
 
@@ -69,29 +79,44 @@ class Window:
 async def make_room(run: Run) -> None:
     """Make the next request fit into the work window.
 
-    Where there is room for them, the user's edit is told, and once a tooth a checkpoint is asked for. Where there is
-    none, the conversation begins anew.
+    Where there is room for them, what the user changed and said is told, and once a tooth a checkpoint is asked for.
+    Where there is none, the conversation begins anew.
 
     Raises:
         Stopped: CONTEXT_OVERFLOW, not even a context that is rendered anew fits.
     """
     window, goal = run.window, run.wake.goal
-    news = [] if goal.revision == run.revision else [User(run.ports.edited(goal))]
+    news = [] if run.history.pauses else _news(run)  # A paused turn goes back as it is.
     if window.full(run.tokens + sum(map(run.ports.count_message, news))):
         await begin_anew(run)
         return
-    run.revision = goal.revision
-    run.say(*news)
+    if news:
+        run.revision = goal.revision
+        run.say(*news)
+        run.wake.hear()
     if window.asked or not window.nearly_full(run.tokens) or not run.history.unsaved:
         return
     if run.history.pauses or run.history.turn >= goal.settings.max_turns:
-        return  # A paused turn goes back as it is; and a handoff asks for the same.
+        return  # Neither into a paused turn; and a handoff asks for the same.
     request = run.prompt("checkpoint_request")
     if window.full(run.tokens + run.ports.count_message(request)):
         await begin_anew(run)
         return
     window.asked = True
     run.say(request)
+
+
+def _news(run: Run) -> list[User]:
+    """What the user did since the conversation was last told: the contract as it is now, then what was said."""
+    goal, news = run.wake.goal, run.wake.news
+    told = [] if goal.revision == run.revision else [User(run.ports.edited(goal))]
+    if news:
+        entries = tuple(
+            (one.kind.value, head_tail(one.text, MAX_NEWS_TEXT), one_line(one.about, MAX_NEWS_ABOUT))
+            for one in news[-MAX_NEWS:]
+        )
+        told.append(run.prompt("note", entries=entries, left_out=max(0, len(news) - MAX_NEWS)))
+    return told
 
 
 async def begin_anew(run: Run, *, keep_turns: bool = True) -> None:

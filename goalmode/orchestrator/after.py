@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from goalmode.domain.exits import EXIT_FACTS, STREAK_LIMIT, Exit, ExitReason, GoalStatus, NextWakeup
 from goalmode.domain.goal import Control
 from goalmode.domain.signals import BLOCKING, ErrorKind
+from goalmode.domain.wake import ASKED_TIME, BACK_OFF, QUOTA_RESET
 from goalmode.state.closing import Aftermath
 
 BACK_OFF_SECONDS = 30.0
@@ -69,11 +71,16 @@ def back_off(count: int, jitter: float) -> timedelta:
     return timedelta(seconds=min(MAX_BACK_OFF_SECONDS, seconds * (1 + 0.25 * jitter)))
 
 
+def counts(reason: ExitReason, facts: Mapping[str, object]) -> bool:
+    """Whether an ending without progress adds one to the streak of bad endings."""
+    prose = reason is ExitReason.YIELDED and not facts.get("waited")
+    return EXIT_FACTS[reason].counts or prose
+
+
 def _streak(exit: Exit, standing: Standing) -> int:
     if standing.progressed or exit.reason is ExitReason.CURRENT_TASK_DONE:
         return 0
-    prose = exit.reason is ExitReason.YIELDED and not exit.facts.get("waited")
-    return standing.streak + 1 if EXIT_FACTS[exit.reason].counts or prose else standing.streak
+    return standing.streak + int(counts(exit.reason, exit.facts))
 
 
 def _failures(exit: Exit, standing: Standing) -> int:
@@ -99,17 +106,17 @@ def _next_wakeup(
 ) -> tuple[datetime | None, str]:
     rule = EXIT_FACTS[exit.reason].next_wakeup
     if exit.reason is ExitReason.BACKEND_ERROR and exit.facts.get("kind") == ErrorKind.QUOTA:
-        return (exit.wake_at, "quota reset") if exit.wake_at else (now + QUOTA_WAIT, "quota")
+        return (exit.wake_at, QUOTA_RESET) if exit.wake_at else (now + QUOTA_WAIT, "quota")
     if exit.wake_at is not None:
-        return exit.wake_at, "asked time"
+        return exit.wake_at, ASKED_TIME
     if exit.reason is ExitReason.INTERRUPTED and failures > PROMPT_INTERRUPTIONS:
-        return now + back_off(failures - PROMPT_INTERRUPTIONS, standing.jitter), "back-off"
+        return now + back_off(failures - PROMPT_INTERRUPTIONS, standing.jitter), BACK_OFF
     match rule:
         case NextWakeup.NOW:
             return now, exit.reason.value
         case NextWakeup.AFTER_PROGRESS if standing.progressed:
             return now, exit.reason.value
         case NextWakeup.BACK_OFF | NextWakeup.AFTER_PROGRESS:
-            return now + back_off(failures or streak, standing.jitter), "back-off"
+            return now + back_off(failures or streak, standing.jitter), BACK_OFF
         case _:
             return None, ""

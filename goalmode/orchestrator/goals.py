@@ -2,37 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from goalmode.domain.budget import Limits
-from goalmode.domain.contract import Requirement
+from goalmode.domain.contract import ProtectedFile, Requirement
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import MAX_OBJECTIVE, Control, Goal, GoalSettings, GoalSpec
+from goalmode.domain.wake import Planned
 from goalmode.domain.workflow import faults
 from goalmode.errors import BadInput, NotAllowed
-from goalmode.state import goals
+from goalmode.orchestrator.contract import (
+    MAX_CHECK_SECONDS,
+    checked_deliverables,
+    checked_protection,
+    checked_requirements,
+    encodable,
+    protection_after,
+)
+from goalmode.orchestrator.costs import parse_dollars
+from goalmode.orchestrator.questions import checked_answer, newest_question
+from goalmode.state import answers, goals
 from goalmode.state.goals import Edit
+from goalmode.state.imported import Earlier
 from goalmode.state.store import Store
-from goalmode.tools.paths import Workspace
-
-MAX_LINE = 10_000
-"""Longest requirement or check, in characters."""
 
 LANGUAGES = ("en", "zh")
 
 
-def create_goal(store: Store, spec: GoalSpec) -> Goal:
+def create_goal(
+    store: Store, spec: GoalSpec, *, waits_for: Sequence[Planned] = (), earlier: Earlier | None = None
+) -> Goal:
     """Check `spec`, store it as a new goal that is due now, and return the goal.
+
+    Args:
+        waits_for: with these it is due when the first of them comes (`goalmode.orchestrator.schedule`).
+        earlier: what was done for it elsewhere.
 
     Raises:
         BadInput: a field is wrong; the store is as it was.
     """
     now = store.clock.now()
-    return goals.create(store, checked(spec, now), now=now)
+    spec = checked(spec, now)
+    protected = _protection(spec)
+    return goals.create(store, spec, protected=protected, waits_for=waits_for, earlier=earlier, now=now)
 
 
 def checked(spec: GoalSpec, now: datetime) -> GoalSpec:
@@ -42,15 +58,17 @@ def checked(spec: GoalSpec, now: datetime) -> GoalSpec:
         BadInput: a field is wrong.
     """
     workspace = _workspace(spec.workspace)
-    return replace(
+    spec = replace(
         spec,
         objective=_objective(spec.objective),
         workspace=str(workspace),
-        requirements=_requirements(spec.requirements),
-        deliverables=_deliverables(spec.deliverables, workspace),
+        requirements=checked_requirements(spec.requirements, workspace),
+        deliverables=checked_deliverables(spec.deliverables, workspace),
         limits=_limits(spec.limits, now),
         settings=_settings(spec.settings),
     )
+    _protection(spec)
+    return spec
 
 
 def edit_goal(
@@ -60,21 +78,34 @@ def edit_goal(
     objective: str | None = None,
     requirements: Iterable[Requirement] | None = None,
     deliverables: Iterable[str] | None = None,
+    protect: Iterable[str] = (),
+    unprotect: Collection[str] = (),
+    settings: GoalSettings | None = None,
 ) -> Goal:
     """Make a new revision of the contract. A goal that was done is open again.
+
+    Args:
+        protect: further globs. unprotect: paths and globs that are protected no longer.
 
     Raises:
         BadInput: a field is wrong. NotAllowed: the goal is aborted, or somebody else edited it meanwhile.
     """
     _refuse_aborted(goal, "edit")
+    workspace = Path(goal.workspace)
+    wanted = goal.requirements if requirements is None else checked_requirements(requirements, workspace)
+    had = tuple(d.path for d in goal.deliverables)
+    paths = had if deliverables is None else checked_deliverables(deliverables, workspace)
+    protected = protection_after(goal, wanted, paths, globs=protect, dropped=unprotect)
     change = Edit(
         goal.revision,
         None if objective is None else _objective(objective),
-        None if requirements is None else _requirements(requirements),
-        None if deliverables is None else _deliverables(deliverables, Path(goal.workspace)),
+        None if requirements is None else wanted,
+        None if deliverables is None else paths,
+        None if protected == goal.protected else protected,
+        None if settings is None or settings == goal.settings else _settings(settings),
     )
     if change == Edit(goal.revision):
-        raise BadInput("edit", "nothing", "an objective, requirements, checks or deliverables to change")
+        raise BadInput("edit", "nothing", "an objective, requirements, checks, files or a time limit to change")
     return goals.edit(store, goal, change, now=store.clock.now())
 
 
@@ -86,7 +117,7 @@ def resume_goal(
     settings: GoalSettings | None = None,
     answer: str | None = None,
 ) -> Goal:
-    """Make a goal due, with new limits and settings if they are given, and an answer if it waits for one.
+    """Make a goal due, with new limits and settings if they are given, and an answer to its newest open question.
 
     Raises:
         NotAllowed: its status does not allow it; the message says what would.
@@ -97,20 +128,18 @@ def resume_goal(
         raise NotAllowed(f"goal {goal.uid}: is done; `goalmode edit {goal.uid}` reopens it")
     waiting = goal.status is GoalStatus.WAITING_USER
     if waiting and answer is None:
-        raise NotAllowed(f"goal {goal.uid}: waits for an answer: goalmode resume {goal.uid} --answer TEXT")
-    if not waiting and answer is not None:
-        raise NotAllowed(f"goal {goal.uid}: waits for no answer, it is {goal.status}")
-    if answer is not None and not answer.strip():
-        raise BadInput("answer", answer, "a text that is not blank")
-    if answer is not None and len(answer) > MAX_OBJECTIVE:
-        raise BadInput("answer", answer, f"at most {MAX_OBJECTIVE:,} characters, it has {len(answer):,}")
+        raise NotAllowed(f"goal {goal.uid}: waits for an answer: goalmode answer {goal.uid} TEXT")
     now = store.clock.now()
     changed = None if limits is None or limits == goal.limits else _limits(limits, now)
     pursued = None if settings is None or settings == goal.settings else _settings(settings)
-    reason = "answered" if answer else "resumed"
-    return goals.make_due(
-        store, goal, now=now, reason=reason, answer=answer, limits=changed, settings=pursued
+    if answer is None:
+        return goals.make_due(store, goal, now=now, reason="resumed", limits=changed, settings=pursued)
+    question = newest_question(store, goal)
+    said = checked_answer(question, answer)
+    answers.answer(
+        store, goal, question.number, said, now=now, resumes=True, limits=changed, settings=pursued
     )
+    return goals.get(store, goal.id)
 
 
 def raised(limits: Limits, changes: Mapping[str, str]) -> Limits:
@@ -120,14 +149,15 @@ def raised(limits: Limits, changes: Mapping[str, str]) -> Limits:
         BadInput: not a number, negative, or an addition to what is unlimited.
     """
     values: dict[str, Any] = {}
+    parsers = {"active_seconds": parse_seconds, "cost_micro": parse_dollars}
     for name, text in changes.items():
         current = getattr(limits, name)
-        plain = text.removeprefix("+")
-        amount = parse_seconds(plain, name) if name == "active_seconds" else parse_count(plain, name)
+        field = "cost" if name == "cost_micro" else name
+        amount: float = parsers.get(name, parse_count)(text.removeprefix("+"), field)
         if text.startswith("+"):
             if current is None:
                 raise BadInput(
-                    name, text, "a plain number: this limit is not set, so nothing can be added to it"
+                    field, text, "a plain number: this limit is not set, so nothing can be added to it"
                 )
             amount += current
         values[name] = amount
@@ -195,13 +225,8 @@ def parse_deadline(text: str, field: str, now: datetime) -> datetime:
     return deadline
 
 
-def _encodable(text: str) -> bool:
-    """Whether it can be stored and run exactly as it was given: no NUL, no undecodable byte."""
-    return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
-
-
 def _workspace(text: str) -> Path:
-    if not text.strip() or not _encodable(text):
+    if not text.strip() or not encodable(text):
         raise BadInput("workspace", text, "an existing directory")
     path = Path(text).expanduser().absolute()
     if not path.exists():
@@ -219,31 +244,8 @@ def _objective(text: str) -> str:
     return text
 
 
-def _requirements(given: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    checked = []
-    for number, requirement in enumerate(given, 1):
-        field = "check" if requirement.check is not None else "require"
-        text = requirement.text if requirement.check is None else requirement.check
-        if not text.strip() or not _encodable(text):
-            raise BadInput(field, text, "a text that is not blank, is valid UTF-8 and holds no NUL")
-        if len(text) > MAX_LINE:
-            raise BadInput(field, text, f"at most {MAX_LINE:,} characters; it has {len(text):,}")
-        checked.append(replace(requirement, id=f"R{number}"))
-    return tuple(checked)
-
-
-def _deliverables(paths: Iterable[str], workspace: Path) -> tuple[str, ...]:
-    jail = Workspace(workspace)
-    clean = []
-    for path in paths:
-        try:
-            normal = jail.normalise(path)
-        except BadInput as error:
-            raise BadInput("deliverable", path, error.expected) from None
-        if normal == ".":
-            raise BadInput("deliverable", path, "a file inside the workspace; this is the workspace itself")
-        clean.append(normal)
-    return tuple(dict.fromkeys(clean))
+def _protection(spec: GoalSpec) -> tuple[ProtectedFile, ...]:
+    return checked_protection(spec.requirements, spec.protect, spec.deliverables, Path(spec.workspace))
 
 
 def _limits(limits: Limits, now: datetime) -> Limits:
@@ -251,6 +253,7 @@ def _limits(limits: Limits, now: datetime) -> Limits:
         ("turns", int, "a whole number"),
         ("wakeups", int, "a whole number"),
         ("tokens", int, "a whole number"),
+        ("cost_micro", int, "a whole number of micro-dollars"),
         ("active_seconds", int | float, "a number of seconds"),
     ):
         value = getattr(limits, name)
@@ -273,7 +276,7 @@ def _settings(settings: GoalSettings) -> GoalSettings:
         if getattr(settings, name) < 0:
             raise BadInput(name.replace("_", "-"), getattr(settings, name), "0 or more")
     for name in ("model", "base_url", "api_key_env"):
-        if not _encodable(getattr(settings, name)):
+        if not encodable(getattr(settings, name)):
             raise BadInput(name.replace("_", "-"), getattr(settings, name), "valid UTF-8 without NUL")
     if settings.lang not in LANGUAGES:
         raise BadInput("lang", settings.lang, " or ".join(LANGUAGES))
@@ -284,6 +287,8 @@ def _settings(settings: GoalSettings) -> GoalSettings:
         bound = getattr(settings, name)
         if bound is not None and bound < 1_000:
             raise BadInput(name.replace("_", "-"), bound, "1000 or more")
+    if not 0 < settings.check_seconds <= MAX_CHECK_SECONDS:
+        raise BadInput("check-timeout", settings.check_seconds, "a time above 0 and of at most a day")
     return settings
 
 

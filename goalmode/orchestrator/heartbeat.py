@@ -8,18 +8,17 @@ from weakref import WeakValueDictionary
 
 from goalmode.errors import StoreError
 from goalmode.state import wakeups
-from goalmode.state.owner import LEASE_MS
 from goalmode.state.store import Store
 from goalmode.state.wakeups import Claimed
 
-INTERVAL_SECONDS = LEASE_MS / 1000 / 4
-"""How often leases are renewed: three renewals may fail before a lease runs out."""
+BEATS = 4
+"""Renewals within the length of a lease: three may fail before it runs out."""
 
 RETRY_SECONDS = 1.0
 """How soon a renewal that failed is tried again."""
 
 MARGIN_SECONDS = 5.0
-"""A lease that could not be renewed is given up this long before it runs out."""
+"""A lease that could not be renewed is given up this long before it runs out; a short one with a quarter of it left."""
 
 
 _of_stores: WeakValueDictionary[int, Heartbeat] = WeakValueDictionary()
@@ -31,10 +30,17 @@ def heartbeat_of(store: Store) -> Heartbeat:
 
 
 class Heartbeat:
-    """Renews leases until they are given back. A lost one is told through its `on_lost`, on the heartbeat's thread."""
+    """Renews leases until they are given back. A lost one is told through its `on_lost`, on the heartbeat's thread.
 
-    def __init__(self, store: Store, interval: float = INTERVAL_SECONDS) -> None:
-        self._store, self._interval = store, interval
+    Args:
+        interval: seconds between two renewals; None for what the store's leases need.
+    """
+
+    def __init__(self, store: Store, interval: float | None = None) -> None:
+        lease = store.lease_ms / 1000
+        self._store = store
+        self._interval = lease / BEATS if interval is None else interval
+        self._patience = lease - min(MARGIN_SECONDS, lease / BEATS)
         self._held: dict[Claimed, tuple[Callable[[], None], float]] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -59,7 +65,7 @@ class Heartbeat:
             lost = wakeups.renew(self._store, list(held))
         except StoreError:
             renewed = False
-            too_old = self._now() - (LEASE_MS / 1000 - MARGIN_SECONDS)
+            too_old = self._now() - self._patience
             lost = [claimed for claimed, (_, at) in held.items() if at <= too_old]
         else:
             with self._lock:

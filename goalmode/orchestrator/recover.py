@@ -1,11 +1,14 @@
-"""Recovery through the front door: whoever comes next closes a dead owner's wakeup as INTERRUPTED."""
+"""Recovery through the front door: whoever comes next closes a dead owner's wakeup.
+
+It is INTERRUPTED, unless it died after its ending had been accepted, while it settled into long-term memory.
+"""
 
 from __future__ import annotations
 
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import Goal
 from goalmode.orchestrator.after import Standing, after
-from goalmode.state import closing, locks, wakeups
+from goalmode.state import closing, locks, settlement, wakeups
 from goalmode.state.store import Store
 from goalmode.state.wakeups import OpenWakeup
 
@@ -19,9 +22,12 @@ def recover(store: Store, goal: Goal, dead: OpenWakeup, *, turns: int, jitter: f
         if started is None:
             return False
         now = store.clock.now()
+        pending = settlement.left_behind(goal, dead)
         exit = Exit(ExitReason.INTERRUPTED, f"the process {dead.lease.owner.name} ended")
-        settled = after(exit, _standing(store, goal, dead, turns, jitter), now)
-        closing.recover(store, goal, dead, started=started, after=settled, now=now)
+        settled = after(
+            exit if pending is None else pending.exit, _standing(store, goal, dead, turns, jitter), now
+        )
+        closing.recover(store, goal, dead, started=started, after=settled, now=now, pending=pending)
         return True
 
 

@@ -27,7 +27,7 @@ async def run_goal(
     sink: Sink,
     stop: Callable[[], Exit | None],
 ) -> Ending:
-    """Wake the goal until it is done, waiting, blocked or spent; back-offs are waited out.
+    """Wake the goal until it is done, waiting, blocked or spent; back-offs and defaults' deadlines are waited out.
 
     Returns the last wakeup's ending; a Skip if there was none, or if the next wakeup is further away than
     `max_wait_seconds`.
@@ -37,7 +37,7 @@ async def run_goal(
     while True:
         ending = await wake_once()
         match ending:
-            case Skip(SkipReason.NOT_DUE, _, due) if due is not None:
+            case Skip(SkipReason.NOT_DUE | SkipReason.WAITING, _, due) if due is not None:
                 left = (due - store.clock.now()).total_seconds()
                 if left > max_wait_seconds or stop() is not None:
                     return last or ending
@@ -61,6 +61,7 @@ async def run_goal(
 
 
 def _is_over(store: Store, goal_id: int, exit: Exit) -> bool:
+    """Whether nothing more is to be done. A goal that waits for the user may go on by itself: the next Skip says so."""
     if exit.reason in (ExitReason.USER_ABORTED, ExitReason.INTERRUPTED):
         return True
-    return goals.get(store, goal_id).status is not GoalStatus.ACTIVE
+    return goals.get(store, goal_id).status not in (GoalStatus.ACTIVE, GoalStatus.WAITING_USER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -14,18 +15,35 @@ from goalmode.domain.calls import CallRecord
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus, SkipReason
 from goalmode.domain.goal import Control, Goal, Obstacle
 from goalmode.domain.messages import NO_USAGE, Message, Reply, Usage
+from goalmode.domain.notes import News
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.snapshot import Action, Observed, Snapshot
 from goalmode.domain.steps import Close, Nudge
-from goalmode.errors import ContextDoesNotFit
+from goalmode.errors import ContextDoesNotFit, StoreError
 from goalmode.loop.guards.early_no_tool import no_tool
 from goalmode.loop.history import History
 from goalmode.loop.stop import exhausted
 from goalmode.orchestrator.after import Standing, after
+from goalmode.orchestrator.costs import refuse_unpriced
 from goalmode.orchestrator.heartbeat import Heartbeat, heartbeat_of
-from goalmode.orchestrator.progress import REMEMBERED, Progress, result_key
+from goalmode.orchestrator.longterm import LongTerm
+from goalmode.orchestrator.progress import REMEMBERED, Progress, keys_of
+from goalmode.orchestrator.questions import by_itself_at
 from goalmode.orchestrator.recover import recover
-from goalmode.state import closing, goals, journal, locks, movements, snapshot, wakeups
+from goalmode.orchestrator.sources import notice
+from goalmode.state import (
+    answers,
+    closing,
+    events,
+    goals,
+    journal,
+    locks,
+    movements,
+    notes,
+    snapshot,
+    wake_sources,
+    wakeups,
+)
 from goalmode.state.checks import CheckResult
 from goalmode.state.closing import ClaimSuperseded
 from goalmode.state.journal import OpenTurn, PlannedCall, TurnOutcome
@@ -100,14 +118,19 @@ class Wake:
         self.work = seen.work
         self.actions: list[Action] = list(seen.actions)
         self.over = over
+        self.news: tuple[News, ...] = ()
         self.lost = False
-        self.progress = Progress(_recent_results(store, seen.goal.id), store.clean)
+        results = snapshot.recent_results(store, seen.goal.id, REMEMBERED)
+        self.progress = Progress(keys_of(results), store.clean)
+        self.progress.begin(seen)
         self.gate: EffectGate = locks.LockGate(
             store.lock_file(claimed.goal, claimed.fence),
             claimed.fence,
             lambda: wakeups.current_fence(store, claimed.goal),
         )
         self._store, self._heartbeat, self._claimed = store, heartbeat, claimed
+        self._heard = seen.goal.inbox_head
+        self.longterm = LongTerm(store, claimed, seen, lambda: self._turn_seq)
         self._turn: OpenTurn | None = None
         self._turn_seq = 0
         self._turns = 0
@@ -116,9 +139,17 @@ class Wake:
         heartbeat.hold(claimed, self._on_lost)
 
     def boundary(self) -> Control:
-        """Read what the user did meanwhile; `goal` is as of now afterwards, running time included."""
-        self.goal = self._as_of_now(goals.get(self._store, self._claimed.goal))
+        """Read what the user did meanwhile; `goal` is as of now afterwards, running time included, and so is `news`."""
+        with self._store.reading() as connection:
+            goal = goals.read(connection, self._claimed.goal)
+            spoke = goal.inbox_head > self._heard
+            self.news = notes.news(connection, goal.id, self._heard) if spoke else ()
+        self.goal = self._as_of_now(goal)
         return self.goal.control
+
+    def hear(self) -> None:
+        """`news` stands in the conversation now. It is stored as heard with the reply that follows it."""
+        self._heard, self.news = self.goal.inbox_head, ()
 
     def rerender(
         self, conversation: Sequence[Message], *, limit: int, turns_left: int, reserve_output: int
@@ -139,6 +170,7 @@ class Wake:
         )
         self._anew += 1
         self.goal = self._as_of_now(seen.goal)
+        self.hear()
         self.messages, self.context_tokens = context.messages, context.tokens
 
     def control(self) -> Control:
@@ -172,6 +204,7 @@ class Wake:
             active_ms=self._active_ms(),
             started_at=started_at or now,
             now=now,
+            inbox_seen=self._heard,
         )
 
     def failed_call(self, usage: Usage, purpose: Purpose, detail: str, *, started_at: datetime) -> None:
@@ -203,7 +236,7 @@ class Wake:
             self._store,
             self._claimed,
             self._turn,
-            replace(outcome, counters={**outcome.counters, "progress": marks}),
+            replace(outcome, progress=marks),
             active_ms=self._active_ms(),
             revision=self.goal.revision,
             now=self._store.clock.now(),
@@ -225,8 +258,14 @@ class Wake:
     def met_obstacle(self, obstacle: str, requirement: str = "") -> Obstacle:
         return wakeups.met_obstacle(self._store, self._claimed, obstacle, requirement)
 
+    def waits_for(self) -> tuple[str, ...]:
+        with self._store.reading() as connection:
+            return tuple(map(str, wake_sources.of_goal(connection, self.goal, only_open=True)))
+
     def close(self, exit: Exit, checks: Sequence[CheckResult] = ()) -> Exit:
         """End the wakeup; see `close_wakeup`."""
+        if exit.reason is not ExitReason.USER_ABORTED:  # Whoever stops it does not wait for large files to be read.
+            self.progress.look(self.renderer.observe(self.goal))
         standing = Standing(
             self.goal.streak,
             self.goal.failures,
@@ -235,6 +274,7 @@ class Wake:
             jitter=random.random(),
         )
         now, mark = self._store.clock.now(), self._mark
+        held = self.longterm.held
         try:
             stored, _ = closing.close(
                 self._store,
@@ -243,8 +283,9 @@ class Wake:
                 after(exit, standing, now),
                 active_ms=self._active_ms(),
                 now=now,
-                revision=self.goal.revision,
+                revision=self.goal.revision if held is None else held.revision,
                 checks=checks,
+                progress=self.progress.marks,
             )
         except ClaimSuperseded:
             self._mark = mark  # Nothing was charged, and the wakeup goes on.
@@ -267,6 +308,12 @@ class Wake:
         """Milliseconds of work since the last commit."""
         mark, self._mark = self._mark, self._store.clock.monotonic()
         return max(0, int((self._mark - mark) * 1000))
+
+    def fenced(self) -> None:
+        """Another owner has the goal: nothing of this wakeup goes on, and all that is stored of it is that it was late."""
+        self.end_tools()
+        with suppress(StoreError):
+            events.fenced(self._store, self._claimed, self._store.clock.now())
 
     def end_tools(self) -> None:
         """End what the wakeup's tools have started, at once. Nothing is stored."""
@@ -291,14 +338,20 @@ def begin_wakeup(
     A wakeup whose owner is dead, or whose lease ran out, is first closed as INTERRUPTED.
 
     Returns Skip, with nothing stored, if the goal cannot be woken just now.
+
+    Raises:
+        BadInput: its cost is limited, and the model has no price; nothing is stored.
     """
     skip = _recover_or_skip(store, goal_id, jitter)
     if skip is not None:
         return skip
+    notice(store, goal_id)
     goal = goals.get(store, goal_id)
     skip = refusal(store, goal, only_if_due=only_if_due)
     if skip is not None:
         return skip
+    refuse_unpriced(goal.limits, renderer.profile)
+    answers.answer_by_default(store, goal, now=store.clock.now())
     seen = snapshot.snapshot(store, goal_id, now=store.clock.now())
     seen = replace(seen, observed=renderer.observe(seen.goal))
     context, over = None, _already_over(seen.goal, seen.now)
@@ -312,9 +365,10 @@ def begin_wakeup(
         seen.goal,
         seq=seen.wakeup,
         context=None if context is None else context.stored(),
-        reserve=NO_USAGE if context is None else Usage(context.tokens, output=renderer.profile.max_output),
+        reserve=NO_USAGE if context is None else _first_call(seen.goal, renderer.profile, context.tokens),
         counted=over is None,
         now=store.clock.now(),
+        price=renderer.profile.price,
     )
     if claimed is None:
         return Skip(SkipReason.SUPERSEDED, "somebody else woke or changed the goal at the same moment")
@@ -341,12 +395,12 @@ def _recover_or_skip(store: Store, goal_id: int, jitter: Callable[[], float]) ->
     if running is None:
         return None
     owner = running.lease.owner
-    if not running.lease.is_void(store.clock.lease_ms(), store.owner):
+    if not store.is_void(running.lease):
         return Skip(
             SkipReason.LEASED,
             f"{owner.name} runs wakeup {running.seq} of it (pid {owner.pid} on {owner.host_label})",
         )
-    if goal.host_label != store.owner.host_label:
+    if not store.owner.reaches(goal.host_label):
         return _other_host(goal)
     if not recover(store, goal, running, turns=turns, jitter=jitter()):
         return Skip(
@@ -358,9 +412,11 @@ def _recover_or_skip(store: Store, goal_id: int, jitter: Callable[[], float]) ->
 
 def refusal(store: Store, goal: Goal, *, only_if_due: bool = True) -> Skip | None:
     """Why the goal, which nobody runs, would not be woken now; None if it would. Nothing is written."""
+    if goal.status is GoalStatus.WAITING_USER:
+        return _waiting(store, goal)
     if goal.status is not GoalStatus.ACTIVE:
         return Skip(_STATUS_SKIPS[goal.status], goal.status_detail or f"the goal is {goal.status}")
-    if goal.host_label != store.owner.host_label:
+    if not store.owner.reaches(goal.host_label):
         return _other_host(goal)
     due = goal.next_wakeup_at
     if only_if_due and due is not None and due > store.clock.now():
@@ -368,6 +424,16 @@ def refusal(store: Store, goal: Goal, *, only_if_due: bool = True) -> Skip | Non
             SkipReason.NOT_DUE, f"due at {due.isoformat(timespec='seconds')} ({goal.wake_reason})", due
         )
     return None
+
+
+def _waiting(store: Store, goal: Goal) -> Skip | None:
+    """Why a goal that waits for the user would not be woken now; None once a question's default stands."""
+    at = by_itself_at(store, goal)
+    if at is not None and not store.owner.reaches(goal.host_label):
+        return _other_host(goal)
+    if at is not None and at <= store.clock.now():
+        return None
+    return Skip(SkipReason.WAITING, goal.status_detail or "the goal waits for an answer", at)
 
 
 def _other_host(goal: Goal) -> Skip:
@@ -387,8 +453,12 @@ def _already_over(goal: Goal, now: datetime) -> Exit | None:
     return exhausted(hit, wrap_up="done" if wrapped else "skipped")
 
 
-def _recent_results(store: Store, goal: int) -> set[str]:
-    return {result_key(*row) for row in snapshot.recent_results(store, goal, REMEMBERED)}
+def _first_call(goal: Goal, profile: ModelProfile, tokens: int) -> Usage:
+    """What the first call may use: the context, and an answer as long as the profile and the limits allow."""
+    output = budget.longest_answer(
+        goal.limits, goal.spent, profile.price, input_tokens=tokens, max_output=profile.max_output
+    )
+    return Usage(tokens, output=output)
 
 
 def waiting_seconds(skip: Skip, now: datetime) -> float | None:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from goalmode.domain.calls import CallOutcome
 from goalmode.domain.snapshot import Action
+from goalmode.tools.named import is_file, words
 from goalmode.tools.paths import Workspace
 
 _SHORTEST = 3
 """Characters; a shorter subject or id of a call would be found in any text."""
 
-_WORD = re.compile(r"[^\s\"'`()\[\]{},;:<>「」，。；：、（）]+")
-
 
 def cites(evidence: Sequence[str], actions: Sequence[Action], workspace: Workspace) -> bool:
     """Whether any of the evidence names a successful recorded call (its id or its subject) or an existing file."""
     text = "\n".join(evidence)
-    return any(_names(text, action) for action in actions) or any(
-        _is_file(w, workspace) for w in _words(text)
-    )
+    return any(_names(text, action) for action in actions) or any(is_file(workspace, w) for w in words(text))
 
 
 def _names(text: str, action: Action) -> bool:
@@ -30,12 +27,3 @@ def _names(text: str, action: Action) -> bool:
         len(name) >= _SHORTEST and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.ASCII)
         for name in (action.call_id, action.brief.strip())
     )
-
-
-def _words(text: str) -> Iterator[str]:
-    for match in _WORD.finditer(text[:20_000]):
-        yield match.group().rstrip(".!?。！？")
-
-
-def _is_file(word: str, workspace: Workspace) -> bool:
-    return len(word) <= 500 and bool(word.strip()) and workspace.observe(word).exists

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 
 from anyio import to_thread
 
+from goalmode.domain.contract import CheckKind, Requirement
+from goalmode.domain.goal import Goal
 from goalmode.domain.redact import Redactor
 from goalmode.domain.text import one_line
-from goalmode.settle import command, evidence, files
+from goalmode.domain.work import ItemStatus, WorkState
+from goalmode.settle import evidence
 from goalmode.settle.case import Case, Judgement
+from goalmode.settle.examine import Checks, Examined, examine
 from goalmode.state.checks import CheckResult
+from goalmode.tools.named import hash_of
 from goalmode.tools.paths import Workspace
 
 MAX_MISSING = 20
 """Lines of what is missing that the model is told at once."""
+
+MAX_EVIDENCE = 4_000
+"""Characters of a claim's evidence that are stored with the requirements that rest on it."""
 
 
 def judge(workspace: Path, redact: Redactor) -> Callable[[Case], Awaitable[Judgement]]:
@@ -23,40 +32,44 @@ def judge(workspace: Path, redact: Redactor) -> Callable[[Case], Awaitable[Judge
     jail = Workspace(workspace)
 
     async def decide(case: Case) -> Judgement:
-        goal = case.goal
-        results: list[CheckResult] = []
-        lacking: list[str] = []
-        for requirement in goal.requirements:
-            if requirement.check is not None:
-                result, problem = await command.check(
-                    requirement,
-                    workspace=workspace,
-                    environment=case.environment,
-                    gate=case.gate,
-                    call_id=case.call_id,
-                    redact=redact,
-                )
-                results.append(result)
-                lacking += [problem] if problem else []
-        # The files last: a check is a command, and may change them.
-        seen, missing = await to_thread.run_sync(files.check, jail, goal.deliverables)
-        results += seen
-        missing += [
-            f"item {item.label} awaits verification: {one_line(item.text, 200)}" for item in case.work.pending
-        ]
-        missing += lacking
-        unchecked = [r for r in goal.requirements if r.check is None]
-        nothing_to_check = not goal.deliverables and not goal.requirements
-        if unchecked or nothing_to_check:
-            cited = await to_thread.run_sync(evidence.cites, case.evidence, case.actions, jail)
-            if not cited:
-                missing.append(_wanted(unchecked[0].text if unchecked else ""))
-        checked = any(r.check is not None for r in goal.requirements) or bool(goal.deliverables)
-        return Judgement(
-            tuple(missing[:MAX_MISSING]), tuple(results), "checks" if checked else "evidence-only"
-        )
+        checks = Checks(jail, case.environment, case.gate, case.call_id, redact)
+        found = await examine(case.goal, checks)
+        return await to_thread.run_sync(partial(_judged, case, found, jail))
 
     return decide
+
+
+def _judged(case: Case, found: Examined, jail: Workspace) -> Judgement:
+    goal = case.goal
+    missing = [*found.missing_files, *_pending(case.work, jail), *found.missing_checks]
+    in_words = [r for r in goal.requirements if r.kind is CheckKind.EVIDENCE]
+    if (in_words or goal.bare) and not evidence.cites(case.evidence, case.actions, jail):
+        missing.append(_wanted(in_words[0].text if in_words else ""))
+    basis = "evidence-only" if goal.bare else "checks"
+    if missing:
+        more = len(missing) - MAX_MISSING
+        told = [*missing[:MAX_MISSING], *([f"and {more} more"] if more > 0 else [])]
+        return Judgement(tuple(told), found.results, basis)
+    # Only now: of a claim that does not stand, what it cited is worth nothing.
+    cited = "\n".join(case.evidence)[:MAX_EVIDENCE]
+    results = (*found.results, *(CheckResult(r.id, passed=True, tail=cited) for r in in_words))
+    return Judgement((), results, basis, open_sign_off(goal, found.basis))
+
+
+def open_sign_off(goal: Goal, basis: str) -> tuple[Requirement, ...]:
+    """The requirements that a person has yet to accept, with the deliverables as they are (`basis_of`)."""
+    return tuple(r for r in goal.requirements if r.human and not r.is_accepted(basis))
+
+
+def _pending(work: WorkState, jail: Workspace) -> Iterator[str]:
+    """What awaits verification, or does so again because a file changed that it rests on."""
+    for item in work.as_seen(cache(partial(hash_of, jail))).pending:
+        if item.status is ItemStatus.STALE:
+            changed = one_line(", ".join(item.changed), 200)
+            state = f"was verified, but {changed} changed since, verify it again"
+        else:
+            state = "awaits verification"
+        yield f"item {item.label} {state}: {one_line(item.text, 200)}"
 
 
 def _wanted(requirement: str) -> str:

@@ -52,6 +52,7 @@ async def dispatch(
     on_record: Callable[[CallRecord], Awaitable[None]],
     key: Callable[[str], str],
     stop: Callable[[], bool],
+    skip: Callable[[ToolCall], str] = lambda call: "",
     cache: Cache | None = None,
     turn: int = 0,
 ) -> Dispatched:
@@ -66,13 +67,15 @@ async def dispatch(
         on_record: awaited once for each call, in order, shielded from cancellation.
         key: a call's id to its idempotency key.
         stop: asked before each call starts; once true, the rest are skipped.
+        skip: why a call that is about to start is skipped; empty if it is not.
         cache: the wakeup's; None: nothing outlives this reply.
         turn: of this reply, noted on what is cached.
 
     Raises:
         Fenced: another owner has the goal. Nothing more is reported.
     """
-    batch = _Batch(context, wakeup, on_record, key, stop, Cache() if cache is None else cache, turn)
+    kept = Cache() if cache is None else cache
+    batch = _Batch(context, wakeup, on_record, key, stop, skip, kept, turn)
     planned = plan(calls, registry, allowed)
     running = [item for item in planned if item.outcome is None]
     if len(running) > 1 and all(
@@ -93,6 +96,7 @@ class _Batch:
     on_record: Callable[[CallRecord], Awaitable[None]]
     key: Callable[[str], str]
     stop: Callable[[], bool]
+    skip: Callable[[ToolCall], str]
     cache: Cache
     turn: int
     records: list[CallRecord] = field(default_factory=list)
@@ -164,7 +168,7 @@ class _Batch:
             return ""
         if self.exit is not None:
             return _ENDING
-        return _STOPPED if self.stop() else ""
+        return _STOPPED if self.stop() else self.skip(item.call)
 
     def _context(self, item: Planned) -> ToolContext:
         return replace(self.context, call_id=item.call.id, idempotency_key=self.key(item.call.id))

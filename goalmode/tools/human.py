@@ -12,8 +12,9 @@ from typing import Any
 
 from goalmode.domain.calls import CallOutcome
 from goalmode.domain.exits import Exit, ExitReason
+from goalmode.domain.questions import Asking, QuestionKind
 from goalmode.domain.redact import Redactor
-from goalmode.domain.text import head_tail, one_line, sendable
+from goalmode.domain.text import head_tail, is_blank, one_line, sendable
 from goalmode.tools.execute import Executed
 from goalmode.tools.plan import Planned
 
@@ -107,7 +108,7 @@ def _wrong(result: _Object, names: tuple[str, ...]) -> str:
         return f"{names[0]} is not a text"
     if result.repeated.intersection(names) or len(set(values)) > 1:
         return f"{names[0]} is given twice"
-    if _blank(values[0]):
+    if is_blank(values[0]):
         return f"{names[0]} is blank"
     if names is _SESSION_ID and len(values[0]) > MAX_SESSION_ID:
         return f"{names[0]} is longer than {MAX_SESSION_ID} characters"
@@ -118,21 +119,14 @@ def _value(result: _Object, names: tuple[str, ...]) -> str:
     return next(str(result[name]) for name in names if name in result)
 
 
-def _blank(text: str) -> bool:
-    """Whether a person would see nothing: white space, control and zero-width characters only."""
-    return not any(char.isprintable() and not char.isspace() for char in text)
-
-
 def _ending(given: HandOver, redact: Redactor) -> Exit:
     action, reason = (redact(sendable(text)).strip() for text in (given.action, given.wait_reason))
     session = redact(sendable(given.session_id))
     shown = map(one_line, (action, reason, session), _SHOWN)
+    action, reason = (head_tail(text, MAX_TEXT) for text in (action, reason))
     return Exit(
         ExitReason.WAITING_HUMAN,
         "{}: {} (session {})".format(*shown),
-        {
-            "action": head_tail(action, MAX_TEXT),
-            "wait_reason": head_tail(reason, MAX_TEXT),
-            "session_id": session,
-        },
+        {"action": action, "wait_reason": reason, "session_id": session},
+        question=Asking(QuestionKind.HUMAN, action, reason, session_id=session),
     )

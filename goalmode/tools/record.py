@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goalmode.domain.calls import CallOutcome, CallRecord
+from goalmode.domain.calls import CallOutcome, CallRecord, arguments_digest, digest
 from goalmode.domain.redact import Redactor
 from goalmode.domain.text import one_line, sendable
 from goalmode.tools.cache import marked
@@ -48,6 +48,8 @@ def record(planned: Planned, executed: Executed, context: ToolContext, *, limit:
         exit_code=output.exit_code,
         milliseconds=executed.milliseconds,
         brief=subject(planned, context.redact),
+        arguments_sha=arguments_digest(planned.call.arguments),
+        result_sha=digest(text.replace(output.varies, "", 1) if output.varies else text),
         redactions=struck + output.redactions,
         patch=output.patch if stands else None,
         exit=output.exit if stands else None,

@@ -19,6 +19,7 @@ from goalmode.domain.messages import ToolSpec
 from goalmode.domain.redact import Redactor
 from goalmode.domain.work import StatePatch, WorkState
 from goalmode.errors import BadInput
+from goalmode.tools.longterm import LongTermMemory
 from goalmode.tools.schema import schema_of
 from goalmode.tools.thread import in_daemon_thread
 
@@ -60,6 +61,7 @@ class ToolContext:
         substantive: successful read and write calls of this wakeup so far.
         hold: the gate's lock while a READ or WRITE tool runs; its processes inherit `hold.fd`.
         now: aware UTC; the time that `wait` counts from.
+        memory: what outlives the goal; None where there is none.
     """
 
     workspace: Path
@@ -72,6 +74,7 @@ class ToolContext:
     redact: Redactor = field(default_factory=Redactor)
     hold: GateHold | None = None
     now: datetime | None = None
+    memory: LongTermMemory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class ToolOutput:
     Attributes:
         size: bytes of the whole result where `text` is already cut; None where `text` is whole.
         redactions: secrets struck out already, before such a cut.
+        varies: the piece of `text` that differs from run to run where the result is the same: a duration.
     """
 
     text: str
@@ -90,6 +94,7 @@ class ToolOutput:
     exit: Exit | None = None
     size: int | None = None
     redactions: int = 0
+    varies: str = ""
 
 
 Run = Callable[[ToolContext, dict[str, Any]], Awaitable[ToolOutput]]

@@ -8,6 +8,7 @@
     tools = ["read_file", "write_file"]              # all that the goal allows, if it is left out
     default_next = "review"            # a movement, COMPLETE, ABORT (if it is left out) or ASK
     end_turn = "nudge"                 # if it is left out; or claim
+    verifies = false                   # if it is left out; true where it only looks for faults
 
 A mistake is told in one line: the file, the line, the field, its value and what would be right.
 """
@@ -44,6 +45,7 @@ _MOVEMENT: Mapping[str, tuple[type, str]] = {
     "tools": (list, "a list of tools' names"),
     "default_next": (str, "a movement's name, COMPLETE, ABORT or ASK, as text"),
     "end_turn": (str, " or ".join(EndTurn)),
+    "verifies": (bool, "true or false"),
 }
 
 

@@ -100,6 +100,7 @@ def upgrade() -> None:
         sqlite_where=sa.text("status = 'open'"),
         postgresql_where=sa.text("status = 'open'"),
     )
+    _ask_again()
     op.create_table(
         "memories",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -120,11 +121,32 @@ def upgrade() -> None:
     op.create_index("ix_memories_workspace", "memories", ["workspace", "id"])
     if op.get_bind().dialect.name == "sqlite":
         op.execute("CREATE VIRTUAL TABLE memories_fts USING fts5(words)")
+        return
+    op.execute(
+        "CREATE TABLE memories_fts (rowid BIGINT PRIMARY KEY REFERENCES memories ON DELETE CASCADE,"
+        " words TSVECTOR NOT NULL)"
+    )
+    op.execute("CREATE INDEX ix_memories_fts_words ON memories_fts USING gin (words)")
+    # Public ids are found by their beginnings, whatever the server's locale thinks of the order of letters.
+    op.execute('ALTER TABLE goals ALTER COLUMN uid TYPE VARCHAR(32) COLLATE "C"')
+
+
+def _ask_again() -> None:
+    """Goals that wait for the user already get the question that their last wakeup ended with."""
+    none = "'[]'" if op.get_bind().dialect.name == "sqlite" else "'[]'::jsonb"
+    op.execute(
+        "INSERT INTO questions (goal, number, wakeup, kind, status, text, why, options, \"default\", session_id,"
+        " answer, answered_by, asked_at)"
+        " SELECT g.id, 1, w.seq, CASE w.exit_reason WHEN 'WAITING_HUMAN' THEN 'human' ELSE 'input' END, 'open',"
+        f" w.exit_detail, '', {none}, '', '', '', '', w.ended_at"
+        " FROM goals g JOIN wakeups w ON w.goal = g.id"
+        " WHERE g.status = 'WAITING_USER' AND w.exit_reason IN ('NEEDS_USER_INPUT', 'WAITING_HUMAN')"
+        " AND w.seq = (SELECT max(seq) FROM wakeups WHERE goal = g.id)"
+    )
 
 
 def downgrade() -> None:
-    if op.get_bind().dialect.name == "sqlite":
-        op.execute("DROP TABLE memories_fts")
+    op.execute("DROP TABLE memories_fts")
     for table in ("memories", "questions", "protected_files"):
         op.drop_table(table)
     for table, column, *_ in (*_WORDS, *_NULLABLE, *_ZEROS):

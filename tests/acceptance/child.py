@@ -15,12 +15,13 @@ import anyio
 
 import goalmode
 from goalmode.domain.clock import SystemClock
-from goalmode.state import closing, goals, journal
+from goalmode.state import closing, goals, journal, settlement
 
 DEATHS: dict[str, tuple[ModuleType, str]] = {
     "before intent": (journal, "intent"),
     "before outcome": (journal, "outcome"),
     "before close": (closing, "close"),
+    "before settlement ends": (settlement, "finish"),
 }
 """The commit that the process does not live to make. The work before it is done."""
 

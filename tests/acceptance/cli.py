@@ -42,10 +42,10 @@ class Done:
 
 
 class Command:
-    """`goalmode`, with its store."""
+    """`goalmode`, with its store at `url`; `store` is its file, if it is in one."""
 
-    def __init__(self, store: Path, children: Children) -> None:
-        self.store, self._children = store, children
+    def __init__(self, store: Path, url: str, children: Children) -> None:
+        self.store, self.url, self._children = store, url, children
 
     def __call__(
         self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str | None] | None = None
@@ -86,4 +86,5 @@ class Command:
     def _whole(self, arguments: Any) -> list[Any]:
         if "--help" in arguments:
             return list(arguments)
-        return [arguments[0], "--store", str(self.store), *arguments[1:]]
+        named = 2 if arguments[0] == "memory" else 1  # Its own commands have the options.
+        return [*arguments[:named], "--store", self.url, *arguments[named:]]

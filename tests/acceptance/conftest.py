@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from goalmode import Store
 from goalmode.domain.clock import SystemClock
 from tests.acceptance.cli import Command
 from tests.acceptance.processes import Children
 from tests.acceptance.world import Provider, World, open_world
+from tests.stores import Stores
 
 
 @pytest.fixture
@@ -22,30 +22,23 @@ def provider() -> Iterator[Provider]:
     assert made.violations() == []
 
 
-@pytest.fixture(scope="session")
-def blank(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """An empty store's file. Copied, it saves every test the migration."""
-    path = tmp_path_factory.mktemp("blank") / "goals.sqlite"
-    Store(str(path)).close()
-    return path.read_bytes()
-
-
 @pytest.fixture
-def world(tmp_path: Path, provider: Provider, blank: bytes) -> Iterator[World]:
+def world(tmp_path: Path, provider: Provider, new_stores: Stores) -> Iterator[World]:
     """One store, one workspace and one provider, under a clock that moves by hand."""
-    yield from open_world(tmp_path, provider, blank)
+    yield from open_world(tmp_path, provider, new_stores)
 
 
 @pytest.fixture
-def real_world(tmp_path: Path, provider: Provider, blank: bytes) -> Iterator[World]:
+def real_world(tmp_path: Path, provider: Provider, new_stores: Stores) -> Iterator[World]:
     """The same in real time, for goals that other processes wake too."""
-    yield from open_world(tmp_path, provider, blank, SystemClock())
+    yield from open_world(tmp_path, provider, new_stores, SystemClock())
 
 
 @pytest.fixture
-def goalmode(tmp_path: Path, children: Children) -> Command:
+def goalmode(tmp_path: Path, new_stores: Stores, children: Children) -> Command:
     """The command, with a store of its own that is not made yet."""
-    return Command(tmp_path / "state" / "goals.sqlite", children)
+    store = tmp_path / "state" / "goals.sqlite"
+    return Command(store, new_stores.nothing(store), children)
 
 
 @pytest.fixture

@@ -66,10 +66,10 @@ class Child:
         return self.process.returncode
 
 
-def python_tools(children: Children, store: Path, goal: str, url: str) -> Child:
+def python_tools(children: Children, store: str, goal: str, url: str) -> Child:
     """One wakeup by a program that uses the library with Python tools of its own."""
     script = Path(__file__).with_name("tools_child.py")
-    return children.start([sys.executable, str(script), str(store), goal, url])
+    return children.start([sys.executable, str(script), store, goal, url])
 
 
 class Children:
@@ -95,7 +95,7 @@ class Children:
 
     def wake(self, world: World, goal: Goal, *, death: str = "") -> Child:
         """One wakeup by another process, which dies before the commit that `death` names."""
-        own = [str(world.store_path), goal.uid, world.provider.url, *([death] if death else [])]
+        own = [world.store.url, goal.uid, world.provider.url, *([death] if death else [])]
         return self.start([sys.executable, str(CHILD), *own])
 
     def end(self) -> None:

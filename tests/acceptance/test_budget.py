@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from goalmode.errors import StoreUnreadable
 from goalmode.orchestrator.goals import resume_goal
 from goalmode.testing import steps
 from goalmode.testing.steps import ABSENT, usage
+from tests import stores
 from tests.acceptance.processes import Children
 from tests.acceptance.world import World, checkpoint, complete, mark, told, write
 
@@ -84,13 +83,15 @@ def test_zero_is_not_unlimited(world: World, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("column", "value", "named"),
-    [("limits", '{"v": 1, "turns": "many"}', "limits.turns"), ("spent_output", "some", "spent_output")],
+    [
+        ("limits", '{"v": 1, "turns": "many"}', "limits.turns"),
+        pytest.param("spent_output", "some", "spent_output", marks=pytest.mark.sqlite),
+    ],
 )
 def test_a_budget_that_is_no_number_is_told(world: World, column: str, value: str, named: str) -> None:
     """B25 (c): text in a budget's column is an error that names the field, never "unlimited"."""
     goal = world.goal(limits=Limits(turns=5))
-    with closing(sqlite3.connect(world.store_path)) as connection, connection:
-        connection.execute(f"UPDATE goals SET {column} = ?", (value,))
+    stores.rows(world.store.url, f"UPDATE goals SET {column} = ?", value)
 
     with pytest.raises(StoreUnreadable, match=named):
         world.wake(goal)

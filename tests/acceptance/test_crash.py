@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from goalmode import ExitReason, Goal
 from goalmode.testing import steps
+from tests import stores
 from tests.acceptance.cli import Command
 from tests.acceptance.processes import Children, odd_seconds, running
 from tests.acceptance.world import World, complete, mark, results, told
@@ -64,7 +64,7 @@ def test_killed_in_a_tool(real_world: World, goalmode: Command) -> None:
     child = goalmode.start("run", goal.uid)
     child.until((world.workspace / "started").exists, "the tool runs")
     child.kill()
-    file = hashlib.sha256(world.store_path.read_bytes()).digest()
+    file = stores.content(world.store.url)
 
     seen = outcomes(goalmode, goal)
     shown, [listed] = goalmode.show(goal.uid), goalmode("list", "--json").json
@@ -72,7 +72,7 @@ def test_killed_in_a_tool(real_world: World, goalmode: Command) -> None:
     assert seen == [("shell", "success"), ("shell", "interrupted"), ("write_file", "skipped")]
     assert [(w["exit_reason"], w["running"]) for w in shown["wakeups"]] == [("INTERRUPTED", False)]
     assert (listed["last_exit_reason"], listed["running"]) == ("INTERRUPTED", False)
-    assert hashlib.sha256(world.store_path.read_bytes()).digest() == file
+    assert stores.content(world.store.url) == file
 
     context = goes_on(world, goal)
 

@@ -15,7 +15,8 @@ def test_closing_prose_of_one_wakeup_does_not_end_the_next(world: World) -> None
     """B01: a model that closes whenever it reads its own closing words never reads them again."""
     goal = world.goal(max_turns=20)
     said = [f"{CLOSING[n % 2]} (step {n})" for n in range(20)]
-    world.provider.script(checkpoint(pending=["the totals are right"]), *(mark(text) for text in said[1:]))
+    marks = [mark(text, word=str(n)) for n, text in enumerate(said[1:])]
+    world.provider.script(checkpoint(pending=["the totals are right"]), *marks)
     first = world.wake(goal)
 
     def closes_if_reminded(request: dict, number: int) -> steps.Step:

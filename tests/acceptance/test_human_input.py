@@ -31,7 +31,7 @@ def test_nothing_waits_for_a_stdin_that_has_ended(
 
     assert asked.code == 30
     assert "Which colour?" in asked.err
-    assert "--answer" in asked.err
+    assert f"goalmode answer {goal} TEXT" in asked.err
     shown = goalmode.show(goal)
     assert (shown["status"], shown["wakeups"][0]["exit_reason"]) == ("WAITING_USER", "NEEDS_USER_INPUT")
     assert refused.code == 2

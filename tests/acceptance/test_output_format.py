@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pty
@@ -18,6 +17,7 @@ import pytest
 
 from goalmode import EXIT_FACTS, ExitReason
 from goalmode.testing import steps
+from tests import stores
 from tests.acceptance.cli import Command
 from tests.acceptance.world import Provider, complete, mark
 
@@ -60,14 +60,14 @@ def goal(goalmode: Command, workspace: Path, provider: Provider) -> str:
 
 def test_reading_commands_read(goalmode: Command, provider: Provider, goal: str) -> None:
     """B16: list, show, turns, why and context make no request and change no byte of the store's file or its rows."""
-    before = hashlib.sha256(goalmode.store.read_bytes()).digest()
+    before = stores.content(goalmode.url)
     shown = goalmode.show(goal)
     requests = len(provider.requests)
 
     codes = [goalmode(*line).code for line in reading(goal)]
 
     assert set(codes) == {0}
-    assert hashlib.sha256(goalmode.store.read_bytes()).digest() == before
+    assert stores.content(goalmode.url) == before
     assert goalmode.show(goal) == shown
     assert len(provider.requests) == requests
 
@@ -83,7 +83,7 @@ def test_pipes_get_plain_text(goalmode: Command, goal: str) -> None:
 def test_terminals_that_want_no_colour_get_none(goalmode: Command, goal: str, tmp_path: Path) -> None:
     """B130: with NO_COLOR or TERM=dumb a terminal gets the same words as with colours, and nothing else."""
     lines = reading(goal)[:8]
-    whole = [[line[0], "--store", str(goalmode.store), *line[1:]] for line in lines]
+    whole = [[line[0], "--store", goalmode.url, *line[1:]] for line in lines]
     ways = [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}, {"TERM": "xterm-256color"}]
     (tmp_path / "many.json").write_text(json.dumps([(way, line) for way in ways for line in whole]))
 

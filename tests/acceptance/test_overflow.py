@@ -6,6 +6,8 @@ import threading
 import tracemalloc
 from typing import Any
 
+import pytest
+
 from goalmode import ExitReason
 from goalmode.context.tokens import counter
 from goalmode.testing import steps
@@ -21,6 +23,7 @@ LONG = " ".join(f"Paragraph {n} asks for the totals of month {n % 12}." for n in
 """An objective of about 3,000 characters."""
 
 
+@pytest.mark.sqlite
 def test_a_huge_result_is_cut_and_told(world: World) -> None:
     """B59: 50 MB on one line: head, tail and size are shown, and neither request, memory nor store grows by it."""
     goal = world.goal(max_turns=7)
@@ -67,7 +70,10 @@ def test_an_objective_is_told_once(world: World) -> None:
 def test_a_wakeup_of_120_turns_stays_within_its_window(world: World) -> None:
     """B63: request 120 is within the bound like any other, tells the objective once, and later contexts do not grow."""
     goal = world.goal(LONG, max_turns=120, work_window=8_000)
-    world.provider.script(checkpoint(key_info="the gauge stands at 5 m"), then=steps.tool("list_files", {}))
+    save = checkpoint(key_info="the gauge stands at 5 m")
+    world.provider.follow(
+        lambda request, n: save if n == 0 else steps.tool("list_files", {"depth": 1 + n % 4})
+    )
     world.wake(goal)
     long = world.provider.requests
     firsts = []
@@ -129,7 +135,7 @@ def test_a_provider_that_calls_everything_too_long(world: World) -> None:
 def test_killed_between_two_teeth(real_world: World, goalmode: Command) -> None:
     """kill -9 after the conversation began anew: nothing is lost, both contexts are there, the next wakeup goes on."""
     world, silence = real_world, threading.Event()
-    goal = world.goal(deliverables=["marks"], work_window=5_000)
+    goal = world.goal(deliverables=["marks"], work_window=6_000)
     fill = steps.tool("shell", {"command": "echo x >> marks; head -c 16000 /dev/urandom | base64"})
     world.provider.script(
         checkpoint(key_info="the gauge stands at 5 m"), fill, steps.stall(steps.text("never"), until=silence)

@@ -31,7 +31,8 @@ def test_names_with_blanks_and_other_letters(tmp_path: Path, provider: Provider,
     """B108: workspace, store and deliverables with blanks: made, written, checked, shown, and never split."""
     workspace = tmp_path / "my wörk 空间"
     workspace.mkdir()
-    goalmode = Command(tmp_path / "stätte mit blank" / "goals 1.sqlite", children)
+    store = tmp_path / "stätte mit blank" / "goals 1.sqlite"
+    goalmode = Command(store, str(store), children)
     names = ["my report.md", "out dir/a b.csv"]
     options = [part for name in names for part in ("--deliverable", name)]
     goal = goalmode.new("Écris 报告", workspace, provider.url, *options, "--check", "test -s 'my report.md'")

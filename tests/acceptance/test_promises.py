@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 import anyio
@@ -12,6 +10,7 @@ import pytest
 from goalmode import Exit, ExitReason, GoalStatus, tool
 from goalmode.testing import steps
 from goalmode.wiring import child_environment, url_secrets
+from tests import stores
 from tests.acceptance.world import World, checkpoint, complete, mark, write
 
 STOP = Exit(ExitReason.USER_ABORTED, "Ctrl-C", {"control": "pause"})
@@ -69,8 +68,7 @@ def test_a_wakeup_that_was_taken_over_closes_nothing(world: World) -> None:
 
     def taken_over(event: Any) -> None:
         if event.kind == "turn":
-            with closing(sqlite3.connect(world.store_path)) as connection, connection:
-                connection.execute("UPDATE wakeups SET exit_reason = 'INTERRUPTED'")
+            stores.rows(world.store.url, "UPDATE wakeups SET exit_reason = 'INTERRUPTED'")
 
     ending = world.wake(goal, on_event=taken_over)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from goalmode import ExitReason, GoalStatus, Store
@@ -12,6 +11,7 @@ from goalmode.inspection.turns import turns
 from goalmode.inspection.why import why
 from goalmode.state import goals
 from goalmode.testing import steps
+from tests import stores
 from tests.acceptance.world import World, complete, mark
 
 
@@ -21,14 +21,14 @@ def test_reading_starts_nothing_and_changes_nothing(world: World) -> None:
     world.provider.script(mark(), mark())
     world.wake(goal)
     world.store.close()
-    before = hashlib.sha256(world.store_path.read_bytes()).hexdigest()
+    before = stores.content(world.store.url)
 
-    with Store(str(world.store_path), readonly=True, clock=world.clock) as store:
+    with Store(world.store.url, readonly=True, clock=world.clock) as store:
         found = goals.find(store, goal.uid[:6])
         shown = [f(store, found.id) for f in (show, why)] + [listing(store), turns(store, found)]
 
     assert all(shown)
-    assert hashlib.sha256(world.store_path.read_bytes()).hexdigest() == before
+    assert stores.content(world.store.url) == before
     assert len(world.provider.requests) == 3
 
 

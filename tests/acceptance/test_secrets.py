@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from goalmode.testing import Stub, steps
+from tests import stores
 from tests.acceptance.cli import Command, Done
 from tests.acceptance.world import complete, mark
 
@@ -33,6 +34,7 @@ def clean(goalmode: Command, *done: Done) -> None:
     """No output and no file beside the store holds the canary in any form."""
     for one in done:
         assert not spilled(one.out + one.err)
+    assert not spilled("".join(stores.dump(goalmode.url)))
     for file in goalmode.store.parent.rglob("*"):
         if file.is_file():
             assert not spilled(file.read_bytes().decode("latin-1")), file
@@ -114,7 +116,7 @@ def test_an_address_with_credentials(goalmode: Command, workspace: Path, tmp_pat
     everything = [made, done, *all_of(goalmode, goal), goalmode("doctor", "--config", str(config))]
     clean(goalmode, *everything)
     assert not any(password in one.out + one.err for one in everything)
-    assert password not in goalmode.store.read_bytes().decode("latin-1")
+    assert password not in "".join(stores.dump(goalmode.url))
     assert host in done.line
     assert "422" in done.line
     refused = goalmode("new", "x", "--workspace", str(workspace), "--model", "openai:m", "--base-url", url)

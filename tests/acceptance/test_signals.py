@@ -110,7 +110,7 @@ def test_ctrl_c_and_a_python_tool_that_will_not_end(
     """B121: in library use a tool that loops for ever, or swallows the first Ctrl-C, holds nobody beyond the second."""
     goal = goalmode.new("x", workspace, provider.url)
     provider.script(steps.tool(tool))
-    run: Child = python_tools(children, goalmode.store, goal, provider.url)
+    run: Child = python_tools(children, goalmode.url, goal, provider.url)
     run.until((workspace / "started").exists, "the tool runs")
     run.signal(signal.SIGINT)
     if tool == "swallows":

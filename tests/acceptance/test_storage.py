@@ -23,6 +23,8 @@ from tests.acceptance.cli import Command
 from tests.acceptance.processes import Children
 from tests.acceptance.world import Provider, World, complete, mark
 
+pytestmark = pytest.mark.sqlite
+
 
 @pytest.fixture
 def locker(world: World) -> Iterator[sqlite3.Connection]:
@@ -124,7 +126,7 @@ def test_a_full_disk_stops_the_run_at_once(
     noise = random.Random(4711)
     long = [mark("".join(noise.choices(string.ascii_letters, k=30_000))) for _ in range(20)]
     provider.script(*long)
-    words = [sys.executable, "-m", "goalmode", "run", "--store", str(goalmode.store), goal]
+    words = [sys.executable, "-m", "goalmode", "run", "--store", goalmode.url, goal]
     run = children.start(["bash", "-c", 'ulimit -f 200; exec "$@"', "bash", *words])
 
     code = run.ended()

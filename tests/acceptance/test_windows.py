@@ -37,7 +37,7 @@ def test_a_console_that_lacks_the_letters(
         ["pause", goal],
     ]
     lines = [
-        line if "--help" in line else [line[0], "--store", str(goalmode.store), *line[1:]]
+        line if "--help" in line else [line[0], "--store", goalmode.url, *line[1:]]
         for line in [*reading(goal), *run, ["show", "没有"], ["delete", goal]]
     ]
     (tmp_path / "many.json").write_text(json.dumps([({}, line) for line in lines]))

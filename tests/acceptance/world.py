@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,10 +26,17 @@ from goalmode.orchestrator.run import run_goal
 from goalmode.state import goals
 from goalmode.testing import ManualClock, Stub, steps
 from goalmode.testing.steps import AUTO, Completion, Step
+from tests import stores
 from tests.acceptance import wire
+from tests.stores import Stores
 
 HANDOFF = re.compile("turns of this wakeup are used|^本次唤醒的 [0-9]+ 轮已经用尽")
 """By which the request after a spent turn quota is known; a script is not advanced by it."""
+
+SETTLEMENT = re.compile(
+    "^This task took 15 or more turns|^The long-term memory update is|^本任务达到 15 轮|^长期记忆的更新"
+)
+"""By which a request for long-term memories is known, when a long task ends; nor does it advance a script."""
 
 Rule = Callable[[Mapping[str, Any], int], Step | None]
 
@@ -40,11 +46,13 @@ class Provider:
 
     Attributes:
         on_request: called with each valid request's number before it is answered.
+        saves, settles: answers to requests for a handoff and for long-term memories; None leaves them to the script.
     """
 
     def __init__(self) -> None:
         self.on_request: Callable[[int], None] | None = None
         self.saves: Step = steps.text("saved")
+        self.settles: Step | None = steps.text("nothing to keep")
         self._steps: deque[Step] = deque()
         self._then: Step | None = None
         self._rule: Rule | None = None
@@ -89,8 +97,11 @@ class Provider:
     def _answer(self, request: Mapping[str, Any], number: int) -> Step | None:
         if self.on_request is not None:
             self.on_request(number)
-        if HANDOFF.search(str(request["messages"][-1].get("content"))):
+        last = str(request["messages"][-1].get("content"))
+        if HANDOFF.search(last):
             return self.saves
+        if self.settles is not None and SETTLEMENT.search(last):
+            return self.settles
         if self._rule is not None:
             return self._rule(request, number)
         return self._steps.popleft() if self._steps else self._then
@@ -191,9 +202,9 @@ class World:
         return turns(self.store, goal, full=full)
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Rows of the store's file, read past the package."""
-        with closing(sqlite3.connect(f"file:{self.store_path}?mode=ro", uri=True)) as connection:
-            return list(connection.execute(statement, values))
+        """Rows of the store, read past the package."""
+        found = stores.rows(self.store.url, statement, *values)
+        return [row if isinstance(row, tuple) else (row,) for row in found]
 
     def outcomes(self, tool: str | None = None) -> list[str | None]:
         """The outcomes of all calls, in the order in which they were asked for."""
@@ -201,7 +212,7 @@ class World:
         return [outcome for name, outcome in rows if tool in (None, name)]
 
     def intact(self) -> bool:
-        return self.rows("PRAGMA integrity_check") == [("ok",)]
+        return self.store.path is None or self.rows("PRAGMA integrity_check") == [("ok",)]
 
     def marks(self, name: str = "marks") -> int:
         """How often the marker really ran."""
@@ -240,15 +251,15 @@ def results(request: Mapping[str, Any]) -> list[str]:
     return [m["content"] for m in request["messages"] if m["role"] == "tool"]
 
 
-def open_world(root: Path, provider: Provider, blank: bytes, clock: Clock | None = None) -> Iterator[World]:
-    """A world below `root`. `blank` is the file of an empty store."""
-    workspace, state = root / "workspace", root / "state"
+def open_world(
+    root: Path, provider: Provider, new_stores: Stores, clock: Clock | None = None
+) -> Iterator[World]:
+    """A world below `root`."""
+    workspace = root / "workspace"
     workspace.mkdir(parents=True)
-    state.mkdir(mode=0o700)
-    (state / "goals.sqlite").write_bytes(blank)
     profile = ModelProfile("openai:stub", "openai", "stub", provider.url)
     clock = clock or ManualClock()
-    with Store(str(state / "goals.sqlite"), clock=clock) as store:
+    with Store(new_stores.new(root / "state" / "goals.sqlite"), clock=clock) as store:
         yield World(root, provider, store, workspace, clock, profile)
 
 

@@ -21,6 +21,8 @@ import stamina
 
 from goalmode.cli.main import call
 from goalmode.testing import Stub
+from tests import stores
+from tests.stores import Stores
 
 ESCAPES = ("\x1b", "\r")
 
@@ -51,11 +53,14 @@ class Done:
 class CLI:
     """Runs commands in this process, with the store in `$GOALMODE_STORE`."""
 
-    def __init__(self, root: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self, root: Path, url: str, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         self.store, self.workspace = root / "store" / "goals.sqlite", root / "workspace"
+        self.url = url
         self.workspace.mkdir()
         self._patch, self._capsys = patch, capsys
-        patch.setenv("GOALMODE_STORE", str(self.store))
+        patch.setenv("GOALMODE_STORE", url)
         patch.chdir(root)
 
     def __call__(self, *arguments: str, stdin: bytes = b"", traceback: bool = False) -> Done:
@@ -76,10 +81,7 @@ class CLI:
 
     def rows(self) -> str:
         """Every row of every table."""
-        if not self.store.exists():
-            return ""
-        with closing(sqlite3.connect(f"{self.store.as_uri()}?mode=ro", uri=True)) as connection:
-            return "\n".join(connection.iterdump())
+        return "\n".join(stores.dump(self.url)) if stores.SERVER or self.store.exists() else ""
 
     def state(self) -> tuple[str, str]:
         """The store's file, as a hash, and its rows."""
@@ -90,6 +92,9 @@ class CLI:
 
     def sql(self, statement: str) -> None:
         """Change the store behind everybody's back."""
+        if stores.SERVER:
+            stores.rows(self.url, statement)
+            return
         with closing(sqlite3.connect(self.store)) as connection:
             connection.execute("PRAGMA ignore_check_constraints=ON")
             connection.execute(statement)
@@ -97,8 +102,10 @@ class CLI:
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CLI:
-    return CLI(tmp_path, monkeypatch, capsys)
+def cli(
+    tmp_path: Path, new_stores: Stores, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> CLI:
+    return CLI(tmp_path, new_stores.nothing(tmp_path / "store" / "goals.sqlite"), monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -37,14 +37,18 @@ def test_models_and_whether_their_keys_are_there(
         '[models.a]\nbase_url = "https://a.example/v1"\napi_key_env = "THERE"\n'
         '[models.b]\nbase_url = "https://b.example/v1"\napi_key_env = "GONE"\n'
         f'[models.c]\nbase_url = "https://u:{KEY}@c.example/v1"\n'
+        "[prices.c]\ninput = 0.25\noutput = 2\n"
     )
     done = cli("doctor", "--json", "--config", "mine.toml")
     found = findings(done)
 
     assert done.code == 0
-    assert found["model a"]["detail"] == "a at a.example, its key is in $THERE"
+    assert (
+        found["model a"]["detail"] == "a at a.example, its key is in $THERE, without a price: no cost limit"
+    )
     assert (found["model b"]["state"], "GONE" in found["model b"]["detail"]) == ("warning", True)
     assert found["model c"]["state"] == "ok"
+    assert found["model c"]["detail"].endswith("$0.25 in and $2.00 out for a million tokens")
     assert KEY not in done.out + cli("doctor", "--config", "mine.toml").out
 
 
@@ -73,4 +77,4 @@ def test_a_store_that_others_may_open_is_told(cli: Any) -> None:
 )
 def test_sqlite_versions_with_the_bug_are_told(version: tuple[int, ...], state: State) -> None:
     """3.7.0 to 3.51.2 have the WAL-reset bug."""
-    assert doctor._sqlite(version).state is state
+    assert doctor.sqlite_finding(version).state is state

@@ -114,7 +114,14 @@ def test_show_has_what_other_programs_rely_on(cli: Any, worked: str) -> None:
     )
     fields += "requirements deliverables work_items wakeups"
     assert set(fields.split()) <= set(goal)
-    assert set(goal["limits"]) == {"turns", "wakeups", "tokens", "active_seconds", "deadline"}
+    assert set(goal["limits"]) == {
+        "turns",
+        "wakeups",
+        "tokens",
+        "active_seconds",
+        "deadline",
+        "cost_micro",
+    }
     spent = "turns wakeups tokens input_tokens cached_input_tokens output_tokens active_seconds"
     assert set(spent.split()) <= set(goal["spent"])
     assert {"id", "text", "check", "status"} <= set(goal["requirements"][0])
@@ -240,6 +247,38 @@ def test_a_live_process_is_shown_as_running(cli: Any) -> None:
     assert goal["wakeups"][0]["exit_reason"] is None
     assert why["skip"]["reason"] == "leased"
     assert all("run" in text for text in texts)
+
+
+def test_a_streak_is_told_with_its_wakeups(cli: Any, serve: Serve) -> None:
+    """Each with its ending, its turns, and what came of it; the text and --json say the same."""
+    stub = serve([text("All done.")])
+    uid = cli.new("--max-recoveries", "0", url=stub.base_url)
+    cli("wake", uid)
+
+    told = cli("why", uid).out
+    [stuck] = cli("why", uid, "--json").json["streak_wakeups"]
+
+    assert "Bad endings in a row: 1 of 3 allowed." in told
+    assert "wakeup 1: EARLY_NO_TOOL after 1 turns, 0 signs of progress: no tool call at turn 1" in told
+    assert (stuck["wakeup"], stuck["exit_reason"], stuck["turns"], stuck["progress"]) == (
+        1,
+        "EARLY_NO_TOOL",
+        1,
+        0,
+    )
+
+
+def test_obstacles_are_shown_with_the_wakeups_that_met_them(cli: Any, serve: Serve) -> None:
+    """Under the ids that the model sees, and what they stand in the way of."""
+    claim = {"status": "blocked", "summary": "No way.", "obstacle": "no\nnetwork", "requirement": "R1"}
+    stub = serve([tool("shell", {"command": "date"}), *[tool("complete", claim)] * 2])
+    uid = cli.new("--require", "true", url=stub.base_url)
+    cli("wake", uid)
+
+    assert cli("show", uid, "--json").json["obstacles"] == [
+        {"id": "O1", "text": "no network", "requirement": "R1", "wakeups": [1]}
+    ]
+    assert "O1, in the way of R1: no network (met in wakeups: 1)" in cli("show", uid).out
 
 
 def test_why_gives_the_evidence_and_the_way_on(cli: Any, worked: str) -> None:

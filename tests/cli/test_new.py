@@ -22,10 +22,11 @@ def test_prints_the_id_alone(cli: Any) -> None:
 
 
 def test_prints_json_if_asked(cli: Any) -> None:
-    """`--json` prints `{"id": …}`."""
+    """`--json` prints one object: the id, what may be wrong with the checks, and what is protected."""
     done = cli("new", "x", "--workspace", str(cli.workspace), "--model", "openai:m", "--json", "--quiet")
 
-    assert (done.code, list(done.json), done.err) == (0, ["id"], "")
+    assert (done.code, done.err) == (0, "")
+    assert done.json == {"id": done.json["id"], "warnings": [], "protected": []}
 
 
 def test_everything_of_the_contract_is_stored(cli: Any) -> None:
@@ -45,6 +46,7 @@ def test_everything_of_the_contract_is_stored(cli: Any) -> None:
         "tokens": 200_000,
         "active_seconds": 10_800.0,
         "deadline": "2099-01-31T18:00:00+01:00",
+        "cost_micro": None,
     }
     assert [r["text"] for r in goal["requirements"]] == ["Be kind.", "true"]
     assert [d["path"] for d in goal["deliverables"]] == ["my report.md", "out dir/a b.csv"]

@@ -156,7 +156,7 @@ def test_a_question_is_answered_by_resume(cli: Any, serve: Serve) -> None:
     asked = cli("run", uid)
     assert asked.code == 30
     assert "Which colour?" in asked.line()
-    assert f"goalmode resume {uid} --answer TEXT" in asked.line()
+    assert f"goalmode answer {uid} TEXT" in asked.line()
 
     before = cli.rows()
     refused = [

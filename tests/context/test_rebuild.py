@@ -299,6 +299,7 @@ def test_every_limit_is_told_with_what_is_left() -> None:
         "Turns of the goal: 302 used of 1000, 698 left.",
         "Wakeups of the goal: 3 used of 9, 6 left.",
         "Tokens of the goal: 64000 used of 500000, 436000 left.",
+        "Cost of the goal: $0.3125 used of $2.50, $2.1875 left.",
         "Working time of the goal: 1h 02m used of 2h 00m, 57m left.",
         "Deadline: 2026-03-03 12:30 UTC, 2d 00h 00m left.",
         "Used so far: 302 turns, 3 wakeups, 64000 tokens, 1h 02m of work.",

@@ -16,16 +16,37 @@ FULL: dict[str, dict[str, object]] = {
     "rejected": {"missing": ("out/report.md is missing", "check R1 exited 1:\n2 failed")},
     "not_blocked": {"obstacle": "no access to the server", "met": 1, "needed": 3},
     "raise_bar": {},
+    "repeated": {"calls": ("shell: make", "read_file: log.txt\nline 2"), "count": 5, "ends_at": 10},
     "wrap_up": {"kind": "tokens", "limit": 4000, "used": 3100},
     "handoff": {"max_turns": 180},
     "checkpoint_request": {},
+    "settlement": {
+        "memories": (("M7", "environment", "port 8080\nsince May"), ("M9", "preference", "metric units")),
+        "left_out": 2,
+        "closing": True,
+        "nothing": True,
+    },
+    "note": {
+        "entries": (
+            ("note", "Use metres.\nNever feet.", ""),
+            ("note", "Only 2029.", "2028 and 2029."),
+            ("withdrawn", "Ask me first.", ""),
+            ("answer", "Cuxhaven", "Q1: Which station?"),
+            ("default", "blue", "Q2: Which colour?"),
+        ),
+        "left_out": 2,
+    },
 }
 MINIMAL: dict[str, dict[str, object]] = {
     **FULL,
     "recovery": {},
     "nudge": {},
     "truncated": {},
+    "raise_bar": {"checked": False},
+    "repeated": {"calls": ("list_files",), "count": 5, "ends_at": 10},
     "malformed": {},
+    "note": {"entries": (("answer", "Go on.", ""),)},
+    "settlement": {},
     "wrap_up": {"kind": "deadline", "limit": "2026-03-01T12:00:00+00:00", "used": 3540.0},
 }
 

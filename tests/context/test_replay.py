@@ -37,7 +37,15 @@ def test_replay_sends_the_earlier_messages_and_counts_their_prose() -> None:
     assert rendered.completion_phrases == 2
     assert isinstance(user, User)
     assert rendered.text.count("Write the report on tides.") == 1
-    assert names == ["objective", "contract", "deliverables", "user_notes", "instruction", "time_and_budgets"]
+    assert names == [
+        "objective",
+        "contract",
+        "deliverables",
+        "questions",
+        "user_notes",
+        "instruction",
+        "time_and_budgets",
+    ]
 
 
 def test_replay_drops_whole_oldest_turns_beyond_the_window() -> None:

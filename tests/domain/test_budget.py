@@ -19,6 +19,8 @@ from goalmode.domain.budget import (
     next_call,
     reached,
 )
+from goalmode.domain.cost import Price
+from goalmode.domain.messages import Usage
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -221,3 +223,64 @@ def test_a_goal_never_spends_beyond_its_token_limit_and_always_ends(
     if len(said) > 1 and prompt:
         # The conversation did not grow here, so the wrap-up that work left room for is still there.
         assert said[-1] is Affordable.WRAP_UP
+
+
+@given(
+    limit=st.integers(0, 60_000),
+    input_tokens=st.integers(0, 10_000),
+    cached=st.integers(0, 10_000),
+    max_output=st.integers(256, 6_000),
+    keep=st.integers(1, 4_000),
+    price=st.none() | st.builds(Price, *[st.integers(0, 20_000_000)] * 4),
+)
+def test_settlement_is_affordable_behind_the_wrap_up(
+    limit: int,
+    input_tokens: int,
+    cached: int,
+    max_output: int,
+    keep: int,
+    price: Price | None,
+) -> None:
+    """Work that is affordable leaves the wrap-up and one call more, whatever of its allowance it uses, in tokens and
+    in money. What cannot be left takes nothing away from the wrap-up itself."""
+    limits = Limits(tokens=limit) if price is None else Limits(cost_micro=limit)
+    asked = {"input_tokens": input_tokens, "cached_tokens": cached, "max_output": max_output}
+
+    found = verdict(limits, price=price, keep_tokens=keep, **asked)
+
+    plain = verdict(limits, price=price, **asked)
+    assert (found.affordable is Affordable.NOTHING) == (plain.affordable is Affordable.NOTHING)
+    if found.affordable is not Affordable.WORK:
+        return
+    spent = Spent().plus(_used(input_tokens, cached, found.max_output), price)
+    cached = min(cached, input_tokens)
+    again = input_tokens + found.max_output
+    wrap_up = verdict(
+        limits,
+        spent,
+        price=price,
+        keep_tokens=keep,
+        **{**asked, "input_tokens": again, "cached_tokens": cached},
+    )
+    assert wrap_up.affordable is not Affordable.NOTHING
+    spent = spent.plus(_used(again, cached, wrap_up.max_output), price)
+    again += wrap_up.max_output + keep
+    last = verdict(limits, spent, price=price, input_tokens=again, cached_tokens=cached)
+    assert last.affordable is not Affordable.NOTHING
+    assert last.max_output >= MIN_OUTPUT
+
+
+def _used(prompt: int, cached: int, output: int) -> Usage:
+    return Usage(prompt, min(cached, prompt), 0, output)
+
+
+def test_time_is_kept_for_settlement_too() -> None:
+    """Where a call follows the wrap-up, that comes a second tenth, or a second minute, earlier."""
+    limits = Limits(active_seconds=100.0)
+
+    found = [
+        verdict(limits, Spent(active_seconds=used), keep_tokens=keep).affordable
+        for used, keep in ((80.0, 0), (79.9, 1), (80.0, 1))
+    ]
+
+    assert found == [Affordable.WORK, Affordable.WORK, Affordable.WRAP_UP]

@@ -28,6 +28,7 @@ def test_every_remedy_is_a_command_that_there_is(reason: ExitReason) -> None:
         ("turns", "--turn-budget +N"),
         ("wakeups", "--wakeup-budget +N"),
         ("tokens", "--token-budget +N"),
+        ("cost", "--cost-budget +N"),
         ("active_seconds", "--time-budget +N"),
         ("deadline", "--deadline TIME"),
     ],

@@ -10,6 +10,7 @@ from goalmode.domain.goal import GoalSettings, GoalSpec
 from goalmode.inspection.show import public, show
 from goalmode.orchestrator.goals import create_goal
 from goalmode.state.store import Store
+from tests.stores import Stores
 
 
 @pytest.mark.parametrize(
@@ -25,22 +26,22 @@ def test_an_address_is_shown_without_what_lets_somebody_in(url: str, shown: str)
     assert public(url) == shown
 
 
-def test_a_goal_made_by_a_program_gives_no_credentials_away(tmp_path: Path) -> None:
+def test_a_goal_made_by_a_program_gives_no_credentials_away(tmp_path: Path, new_stores: Stores) -> None:
     """Where the library stored an address with a password, no inspection repeats it."""
     settings = GoalSettings(
         model="openai:m", base_url="https://user:canary-secret@h.example/v1?key=canary-secret"
     )
-    with Store(str(tmp_path / "goals.sqlite")) as store:
+    with Store(new_stores.new(tmp_path / "goals.sqlite")) as store:
         goal = create_goal(store, GoalSpec("x", str(tmp_path), settings=settings))
 
         assert "canary" not in repr(show(store, goal.id))
 
 
-def test_a_workspace_that_is_gone_is_no_error(tmp_path: Path) -> None:
+def test_a_workspace_that_is_gone_is_no_error(tmp_path: Path, new_stores: Stores) -> None:
     """The goal is shown, its deliverables as not there."""
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    with Store(str(tmp_path / "goals.sqlite")) as store:
+    with Store(new_stores.new(tmp_path / "goals.sqlite")) as store:
         goal = create_goal(store, GoalSpec("x", str(workspace), deliverables=("a.txt",)))
         workspace.rmdir()
         [deliverable] = show(store, goal.id)["deliverables"]

@@ -24,6 +24,7 @@ from goalmode.state.store import Store
 from goalmode.testing import ManualClock, ScriptedModel
 from goalmode.tools.registry import Tool
 from goalmode.wiring import begin_wakeup, run_wakeup, workshop
+from tests.stores import Stores
 
 PROFILE = ModelProfile("scripted", "openai", "scripted", "http://127.0.0.1:9/v1")
 
@@ -90,7 +91,7 @@ Make = Callable[..., World]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
+def make(tmp_path: Path, new_stores: Stores) -> Iterator[Make]:
     """Makes worlds: `make(deliverables=("a",), checks=("true",), limits=…, max_turns=5, …)`."""
     opened: list[Store] = []
 
@@ -109,7 +110,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
         root = tmp_path / f"world-{len(opened)}"
         workspace = root / "workspace"
         workspace.mkdir(parents=True)
-        store = Store(str(root / "store" / "goals.sqlite"), clock=clock)
+        store = Store(new_stores.new(root / "store" / "goals.sqlite"), clock=clock)
         opened.append(store)
         spec = GoalSpec(
             objective,

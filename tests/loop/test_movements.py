@@ -191,7 +191,8 @@ def test_a_movement_offers_its_own_tools_and_always_those_that_save_or_end(make:
 
     assert "shell" in offered(world, 0)
     reading = {"read_file", "update_working_checkpoint", "verify", "complete", "wait", "transition"}
-    assert set(offered(world, 2)) == reading
+    memory = {"remember", "recall", "start_long_term_update"}
+    assert set(offered(world, 2)) == reading | memory
     assert "there is no tool 'shell'" in results(world, 3)[2]
     assert "hello" in results(world, 4)[3]
 

@@ -58,7 +58,7 @@ def test_valid_waiting_human(make: Make) -> None:
     assert because["ending"]["exit_code"] == 31
     assert because["ending"]["sentence"] == f"WAITING_HUMAN: a tool handed over to a person ({told})"
     assert GIVEN.items() <= because["ending"]["facts"].items()
-    assert because["remedy"] == f"goalmode resume {world.now.uid} --answer TEXT"
+    assert because["remedy"] == f"goalmode answer {world.now.uid} TEXT"
 
     with pytest.raises(NotAllowed, match="waits for an answer"):
         resume_goal(world.store, world.now)

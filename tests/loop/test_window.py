@@ -26,7 +26,7 @@ from goalmode.testing import call, calls, say
 from goalmode.tools.registry import tool
 
 O200K = Remembered(counter("o200k_base"))
-WINDOW = 6_000
+WINDOW = 7_000
 FACT = "The station is Cuxhaven, the gauge stands at 5.04 m."
 OBJECTIVE = "Write the report on the tides of 2029."
 
@@ -181,12 +181,12 @@ def test_no_item_is_lost_or_moved_by_a_tooth(make: Make) -> None:
 
 def test_a_result_larger_than_the_window_is_cut(make: Make) -> None:
     """One result that no window could hold is shown head and tail, with its size; the wakeup goes on."""
-    world = make(OBJECTIVE, max_turns=3, work_window=4_000, tools=(look,))
+    world = make(OBJECTIVE, max_turns=3, work_window=5_000, tools=(look,))
 
     world.wake([read(1, words=60_000), read(2), read(3), say("saved")])
 
     [result] = [m.text for m in world.requests[1].messages if isinstance(m, ToolResult)]
-    assert size(world.requests[1]) <= 4_000
+    assert size(world.requests[1]) <= 5_000
     assert result.startswith("page 1: tide")
     assert "left out of" in result
     assert f"the whole result is {len('page 1: ') + 5 * 60_000} bytes" in result
@@ -349,9 +349,9 @@ def test_a_note_seen_in_a_new_context_is_no_news(make: Make) -> None:
 
 def test_a_prompt_that_was_not_answered_survives_a_tooth(make: Make) -> None:
     """A recovery prompt that fills the window is still there when the conversation has begun anew."""
-    world = make(OBJECTIVE, max_turns=4, work_window=4_000, tools=(look,))
+    world = make(OBJECTIVE, max_turns=4, work_window=5_000, tools=(look,))
 
-    world.wake([say("word " * 1_500), read(1), read(2), read(3), say("saved")])
+    world.wake([say("word " * 2_500), read(1), read(2), read(3), say("saved")])
 
     assert teeth(world.requests) == [1]
     assert "recovery prompt" in world.told(1) or "substantive" in world.told(1)

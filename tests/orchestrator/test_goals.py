@@ -12,9 +12,10 @@ from goalmode.domain.budget import Limits
 from goalmode.domain.contract import Requirement
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
 from goalmode.domain.goal import MAX_OBJECTIVE, Control, Goal, GoalSettings, GoalSpec
+from goalmode.domain.questions import MAX_ANSWER
 from goalmode.errors import BadInput, NotAllowed, UnknownGoal
+from goalmode.orchestrator.contract import MAX_LINE
 from goalmode.orchestrator.goals import (
-    MAX_LINE,
     create_goal,
     delete_goal,
     edit_goal,
@@ -60,6 +61,8 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("turns", {"limits": Limits(turns=2.5)}),  # type: ignore[arg-type]
     ("wakeups", {"limits": Limits(wakeups=True)}),
     ("tokens", {"limits": Limits(tokens=-(10**9))}),
+    ("cost_micro", {"limits": Limits(cost_micro=-1)}),
+    ("cost_micro", {"limits": Limits(cost_micro=2.5)}),  # type: ignore[arg-type]
     ("active_seconds", {"limits": Limits(active_seconds=-0.1)}),
     ("active_seconds", {"limits": Limits(active_seconds=float("nan"))}),
     ("active_seconds", {"limits": Limits(active_seconds=float("inf"))}),
@@ -175,12 +178,12 @@ def test_a_resume_makes_these_due(
 def test_a_waiting_goal_wants_an_answer(store: Store, workspace: Path) -> None:
     """B124: none, an empty one, too long a one, and one that nobody asked for are refused; the question stays open."""
     goal = new_goal(store, workspace)
-    put(store, S.WAITING_USER)
+    begin(store, goal).close(Exit(ExitReason.NEEDS_USER_INPUT, "which station?"))
     waiting, before = now(store, goal), dump(store)
 
-    with pytest.raises(NotAllowed, match="--answer TEXT"):
+    with pytest.raises(NotAllowed, match="goalmode answer .* TEXT"):
         resume_goal(store, waiting)
-    for answer in ("", " \n ", "x" * (MAX_OBJECTIVE + 1)):
+    for answer in ("", " \n ", "x" * (MAX_ANSWER + 1)):
         with pytest.raises(BadInput, match="answer"):
             resume_goal(store, waiting, answer=answer)
     assert dump(store) == before

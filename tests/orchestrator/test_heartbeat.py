@@ -104,6 +104,26 @@ def test_what_cannot_be_renewed_is_given_up_before_it_runs_out(
     assert told == ["lost"]
 
 
+def test_a_short_lease_is_given_up_with_a_quarter_of_it_left(
+    store: Store, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
+) -> None:
+    """Also where the lease is shorter than the margin of a long one; and it is renewed four times in its length."""
+    store.lease_ms = 2_000
+    told: list[str] = []
+    still = Heartbeat(store, interval=3_600)
+    still.hold(claim(store, new_goal(store)), lambda: told.append("lost"))
+    assert rows(store, "SELECT lease_ms FROM wakeups") == [clock.lease_ms() + 2_000]
+    monkeypatch.setattr(wakeups, "renew", busy)
+
+    clock.advance(1.4)
+    assert not still.beat()
+    assert told == []
+
+    clock.advance(0.1)
+    assert not still.beat()
+    assert told == ["lost"]
+
+
 def test_a_store_that_is_free_again_in_time_costs_nothing(
     store: Store, still: Heartbeat, claims: list[Claimed], clock: ManualClock
 ) -> None:

@@ -207,9 +207,9 @@ def holds(pipe: Connection, path: str, goal_id: int) -> None:
 
 def test_another_process_is_recovered_the_moment_it_dies(workspace: Path, store: Store) -> None:
     """B43 B48: a real owner is named while it lives, and after kill -9 the goal is woken without any manual edit."""
-    with Store(str(store.path)) as real:
+    with Store(store.url) as real:
         goal = new_goal(real, workspace)
-        with another(holds, str(store.path), goal.id) as other:
+        with another(holds, store.url, goal.id) as other:
             assert other.hear() == 1
             found = attempt(real, goal)
             assert skipped(found) is SkipReason.LEASED

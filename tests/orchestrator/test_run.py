@@ -25,6 +25,7 @@ from goalmode.state import goals
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock, ScriptedModel, call, say
 from goalmode.wiring import begin_wakeup, run_wakeup
+from tests.stores import Stores
 
 PROFILE = ModelProfile("scripted", "openai", "scripted", "http://127.0.0.1:9/v1")
 WORK = call("shell", command="echo x >> log.txt")
@@ -32,8 +33,8 @@ CLAIM = call("complete", status="success", summary="The log is there.")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(str(tmp_path / "goals.sqlite"), clock=ManualClock()) as opened:
+def store(tmp_path: Path, new_stores: Stores) -> Iterator[Store]:
+    with Store(new_stores.new(tmp_path / "goals.sqlite"), clock=ManualClock()) as opened:
         yield opened
 
 

@@ -152,7 +152,7 @@ def test_a_goal_that_is_not_due_is_skipped(store: Store, goal: Goal, clock: Manu
 def test_a_workspace_on_another_host_is_left_alone(store: Store, goal: Goal) -> None:
     """Workers claim only what they can reach, and recover only that."""
     begin(store, goal)
-    with Store(str(store.path), clock=store.clock, owner=Owner.current("elsewhere")) as there:
+    with Store(store.url, clock=store.clock, owner=Owner.current("elsewhere")) as there:
         assert skipped(attempt(there, goal)) is SkipReason.LEASED
         rows(store, "UPDATE wakeups SET lease_ms = 0")
         assert skipped(attempt(there, goal)) is SkipReason.OTHER_HOST

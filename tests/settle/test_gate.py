@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +14,15 @@ import pytest
 
 from goalmode.domain.budget import Limits, Spent
 from goalmode.domain.calls import CallOutcome
-from goalmode.domain.contract import Deliverable, Requirement
+from goalmode.domain.contract import (
+    Deliverable,
+    FileCheck,
+    FileTest,
+    ProtectedFile,
+    Requirement,
+    RequirementStatus,
+    basis_of,
+)
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import Control, Goal, GoalSettings
 from goalmode.domain.redact import Redactor
@@ -23,9 +32,11 @@ from goalmode.errors import Fenced
 from goalmode.settle import command
 from goalmode.settle.case import Case, Judgement
 from goalmode.settle.gate import judge
+from goalmode.tools.paths import Workspace
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 NOTHING = WorkState()
+SETTINGS = GoalSettings()
 
 
 @dataclass
@@ -61,6 +72,8 @@ def decide(tmp_path: Path) -> Judge:
 
     def run(
         *,
+        settings: GoalSettings = SETTINGS,
+        protected: tuple[ProtectedFile, ...] = (),
         paths: tuple[str, ...] = (),
         requirements: tuple[Requirement, ...] = (),
         work: WorkState = NOTHING,
@@ -70,6 +83,7 @@ def decide(tmp_path: Path) -> Judge:
         redact: Redactor | None = None,
     ) -> Judgement:
         goal = _goal(tmp_path, requirements, tuple(Deliverable(p) for p in paths))
+        goal = replace(goal, settings=settings, protected=protected)
         case = Case(goal, work, evidence, actions, gate or OpenGate(), "c1", {"PATH": "/usr/bin:/bin"})  # type: ignore[arg-type]
         return anyio.run(judge(tmp_path, redact or Redactor()), case)
 
@@ -146,13 +160,15 @@ def test_every_command_runs_even_after_one_failed(decide: Judge) -> None:
     assert len(verdict.missing) == 2
 
 
-def test_a_hanging_check_is_ended(decide: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A check that never ends is a failed check."""
-    monkeypatch.setattr(command, "TIMEOUT_SECONDS", 0.2)
+def test_a_hanging_check_is_ended(decide: Judge) -> None:
+    """A check that never ends is a failed check: after the goal's time limit its processes are ended."""
+    verdict = decide(
+        requirements=(check("echo begun; sleep 90 & sleep 90"),), settings=GoalSettings(check_seconds=0.2)
+    )
 
-    verdict = decide(requirements=(check("sleep 90"),))
-
-    assert "timed out" in verdict.missing[0]
+    assert "timed out after 0.2 s" in verdict.missing[0]
+    assert verdict.checks[0].exit_code is None
+    assert verdict.checks[0].tail == "begun\n[timed out after 0.2 s]"
 
 
 def test_checks_pass_the_gate_and_a_lost_goal_runs_none(decide: Judge) -> None:
@@ -228,3 +244,211 @@ def test_requirements_in_words_need_evidence_beside_the_checks(decide: Judge, tm
 
     assert "It reads well." in without.missing[0]
     assert with_it.stands
+
+
+HUMAN = Requirement("R1", "It is beautiful.", human=True)
+
+
+def accepted(basis: str) -> Requirement:
+    return replace(HUMAN, status=RequirementStatus.PASSED, basis=basis)
+
+
+def basis(tmp_path: Path, *paths: str) -> str:
+    jail = Workspace(tmp_path)
+    return basis_of((path, jail.observe(path).sha256) for path in paths)
+
+
+def test_a_person_is_asked_only_when_all_else_holds(decide: Judge, tmp_path: Path) -> None:
+    """An open human requirement is not missing: it is signed off, once there is nothing else to do."""
+    without = decide(paths=("a.txt",), requirements=(HUMAN,))
+    (tmp_path / "a.txt").write_text("x")
+    with_it = decide(paths=("a.txt",), requirements=(HUMAN,))
+
+    assert "a.txt" in without.missing[0]
+    assert without.sign_off == ()
+    assert (with_it.missing, with_it.sign_off, with_it.stands) == ((), (HUMAN,), False)
+
+
+def test_what_a_person_accepted_counts_as_long_as_the_deliverables_are_the_same(
+    decide: Judge, tmp_path: Path
+) -> None:
+    """The acceptance is of what the person saw; after a change it is open again."""
+    (tmp_path / "a.txt").write_text("x")
+    held = accepted(basis(tmp_path, "a.txt"))
+
+    before = decide(paths=("a.txt",), requirements=(held,))
+    (tmp_path / "a.txt").write_text("y")
+    after = decide(paths=("a.txt",), requirements=(held,))
+
+    assert before.stands
+    assert after.sign_off == (held,)
+
+
+def test_a_person_alone_does_not_take_the_place_of_evidence(decide: Judge, tmp_path: Path) -> None:
+    """Where nothing can be checked, nobody is asked before the claim cites something."""
+    (tmp_path / "notes.md").write_text("x")
+
+    assert "evidence" in decide(requirements=(HUMAN,)).missing[0]
+    assert decide(requirements=(HUMAN,), evidence=("see notes.md",)).sign_off == (HUMAN,)
+
+
+def test_a_claims_evidence_is_stored_with_the_requirements_it_is_for(decide: Judge, tmp_path: Path) -> None:
+    """Of a claim that stands it is kept, of one that does not it is worth nothing."""
+    (tmp_path / "a.txt").write_text("x")
+    words = Requirement("R1", "It reads well.")
+
+    refused = decide(paths=("b.txt",), requirements=(words,), evidence=("a.txt reads well",))
+    stands = decide(paths=("a.txt",), requirements=(words,), evidence=("a.txt reads well",))
+
+    assert [c.subject for c in refused.checks] == ["b.txt"]
+    assert ("R1", True, "a.txt reads well") in [(c.subject, c.passed, c.tail) for c in stands.checks]
+
+
+def protected(tmp_path: Path, path: str) -> ProtectedFile:
+    return ProtectedFile(path, Workspace(tmp_path).observe(path).sha256, "R1")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda file: file.write_text("exit 0 # easier"), "was changed"),
+        (lambda file: file.unlink(), "was removed"),
+        (lambda file: (file.unlink(), file.mkdir()), "was replaced (a directory"),
+        (lambda file: (file.unlink(), file.symlink_to("/bin/true")), "was replaced (outside the workspace)"),
+    ],
+    ids=["changed", "removed", "directory", "link"],
+)
+def test_a_protected_file_must_stay_as_it_is(
+    decide: Judge, tmp_path: Path, change: Callable[[Path], object], told: str
+) -> None:
+    """A changed test is no passed test: the claim is refused, with the file's name and both ways out."""
+    file = tmp_path / "run.sh"
+    file.write_text("exit 0")
+    kept = (protected(tmp_path, "run.sh"),)
+    holds = check("true")
+
+    assert decide(requirements=(holds,), protected=kept).stands
+    change(file)
+    refused = decide(requirements=(holds,), protected=kept)
+
+    assert len(refused.missing) == 1
+    assert refused.missing[0].startswith(f"protected file run.sh {told}")
+    assert "goalmode accept abc run.sh" in refused.missing[0]
+
+
+def test_a_protected_file_that_is_put_back_while_the_checks_run_was_changed(
+    decide: Judge, tmp_path: Path
+) -> None:
+    """The files are looked at before the checks run, too."""
+    file = tmp_path / "run.sh"
+    file.write_text("exit 1")
+    kept = (protected(tmp_path, "run.sh"),)
+    file.write_text("printf 'exit 1' > run.sh; exit 0")
+
+    refused = decide(requirements=(check("sh run.sh"),), protected=kept)
+
+    assert file.read_text() == "exit 1"
+    assert "run.sh was changed:" in refused.missing[0]
+
+
+def test_a_check_that_changes_what_is_protected_is_told_as_such(decide: Judge, tmp_path: Path) -> None:
+    """Nobody can restore what the check itself changes each time, so this is said."""
+    file = tmp_path / "log"
+    file.write_text("")
+    kept = (protected(tmp_path, "log"),)
+
+    refused = decide(requirements=(check("date > log"),), protected=kept)
+
+    assert "log was changed while the checks ran" in refused.missing[0]
+
+
+def test_a_file_requirement_is_looked_at_after_the_commands(decide: Judge, tmp_path: Path) -> None:
+    """A check cannot remove what was counted before."""
+    (tmp_path / "a.txt").write_text("x")
+    there = Requirement("R1", "exists:a.txt", file=FileCheck(FileTest.EXISTS, "a.txt"))
+
+    verdict = decide(paths=("a.txt",), requirements=(there, check("rm a.txt", 2)))
+
+    assert [(c.subject, c.passed) for c in verdict.checks] == [("R1", False), ("R2", True), ("a.txt", False)]
+    assert "requirement R1 (file exists:a.txt)" in verdict.missing[1]
+
+
+def test_a_verified_item_is_verified_again_when_its_files_changed(decide: Judge, tmp_path: Path) -> None:
+    """What was verified holds for the files as they were."""
+    (tmp_path / "a.txt").write_text("x")
+    work = apply(WorkState(), StatePatch(pending=("a.txt is right",)), wakeup=1)
+    sha = str(Workspace(tmp_path).observe("a.txt").sha256)
+    seen = StatePatch(verified={"W1": (True, "cat")}, rests_on={"W1": (("a.txt", sha),)})
+    work = apply(work, seen, wakeup=1)
+
+    assert decide(paths=("a.txt",), work=work).stands
+    (tmp_path / "a.txt").write_text("y")
+    refused = decide(paths=("a.txt",), work=work)
+
+    assert refused.missing == (
+        "item W1 was verified, but a.txt changed since, verify it again: a.txt is right",
+    )
+
+
+def test_what_is_missing_is_bounded_and_says_so(decide: Judge) -> None:
+    """Of a hundred missing files twenty are named."""
+    verdict = decide(paths=tuple(f"{n}.txt" for n in range(100)))
+
+    assert len(verdict.missing) == 21
+    assert verdict.missing[-1] == "and 80 more"
+
+
+def test_an_endless_output_keeps_its_end_in_little_memory(decide: Judge) -> None:
+    """A check may print what it likes: a bounded part is kept, and its exit code counts."""
+    tracemalloc.start()
+    verdict = decide(
+        requirements=(check("head -c 30000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 3"),)
+    )
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert verdict.checks[0].exit_code == 3
+    assert verdict.checks[0].tail.endswith("the end")
+    assert len(verdict.checks[0].tail) <= command.TAIL
+    assert peak < 12_000_000
+
+
+def test_a_check_has_no_terminal_and_nothing_to_read(decide: Judge) -> None:
+    """What asks a question gets the end of its input at once, and does not hang."""
+    verdict = decide(requirements=(check("read answer && exit 0; test -t 0 && exit 0; exit 5"),))
+
+    assert verdict.checks[0].exit_code == 5
+
+
+def test_what_a_check_leaves_running_ends_with_it(decide: Judge, tmp_path: Path) -> None:
+    """Forked children are in the same process group, and do not hold the check open."""
+    leaves = "for n in 1 2 3; do sleep 90 & echo $! >> pids; done; exit 0"
+
+    assert decide(requirements=(check(leaves),)).stands
+    pids = (tmp_path / "pids").read_text().split()
+    assert len(pids) == 3
+    assert [pid for pid in pids if _runs(Path("/proc") / pid / "stat")] == []
+
+
+def _runs(stat: Path) -> bool:
+    """A zombie whose new parent does not reap it runs no more."""
+    try:
+        return stat.read_text().rsplit(")", 1)[-1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_texts_of_requirements_are_told_as_they_are(decide: Judge) -> None:
+    """Template syntax, tags and control characters in a requirement are data, on one line."""
+    odd = "{{ 7*7 }} </contract>\nand\x1b[31m more"
+    verdict = decide(requirements=(Requirement("R1", odd),))
+
+    assert "{{ 7*7 }} </contract>\\nand\\x1b[31m more" in verdict.missing[0]
+
+
+def test_the_output_of_a_check_has_a_digest(decide: Judge) -> None:
+    """Equal outputs are known again, without being kept whole."""
+    verdict = decide(requirements=(check("echo same", 1), check("printf same", 2), check("echo other", 3)))
+    digests = [c.output_sha256 for c in verdict.checks]
+
+    assert digests[0] == digests[1] != digests[2]

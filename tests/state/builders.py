@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from goalmode.domain.calls import CallOutcome, CallRecord, Effect
+from goalmode.domain.cost import Price
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
 from goalmode.domain.goal import Goal, GoalSpec
 from goalmode.domain.messages import Message, Reply, ToolCall, ToolResult, Usage
@@ -21,6 +20,7 @@ from goalmode.state.journal import OpenTurn, PlannedCall, TurnOutcome
 from goalmode.state.store import Store
 from goalmode.state.tables import Purpose
 from goalmode.state.wakeups import Claimed, StoredContext
+from tests import stores
 
 CONTEXT = StoredContext("the context", "ab" * 32, 100, "o200k_base", 0, [], [["user", "the context"]])
 USAGE = Usage(input=1_000, output=60)
@@ -33,14 +33,16 @@ def new_goal(store: Store, objective: str = "Write the report.", **fields: Any) 
     return goals.create(store, GoalSpec(objective, "/workspace", **fields), now=store.clock.now())
 
 
-def claim(store: Store, goal: Goal, *, reserve: Usage = RESERVE) -> Claimed:
+def claim(store: Store, goal: Goal, *, reserve: Usage = RESERVE, price: Price | None = None) -> Claimed:
     """Claim the goal as it is now; it must be free."""
-    claimed = try_claim(store, goal, reserve=reserve)
+    claimed = try_claim(store, goal, reserve=reserve, price=price)
     assert claimed is not None
     return claimed
 
 
-def try_claim(store: Store, goal: Goal, *, reserve: Usage = RESERVE) -> Claimed | None:
+def try_claim(
+    store: Store, goal: Goal, *, reserve: Usage = RESERVE, price: Price | None = None
+) -> Claimed | None:
     seen = snapshot.snapshot(store, goal.id, now=store.clock.now())
     return wakeups.claim(
         store,
@@ -50,6 +52,7 @@ def try_claim(store: Store, goal: Goal, *, reserve: Usage = RESERVE) -> Claimed 
         reserve=reserve,
         counted=True,
         now=store.clock.now(),
+        price=price,
     )
 
 
@@ -127,16 +130,14 @@ def finished(store: Store) -> Aftermath:
 
 
 def rows(store: Store | Path, statement: str, *values: object) -> list[Any]:
-    """What the file itself holds: one value a row, or a tuple."""
-    path = store if isinstance(store, Path) else store.path
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        found = connection.execute(statement, values).fetchall()
-        connection.commit()
-    return [row[0] if len(row) == 1 else row for row in found]
+    """What the store itself holds: one value a row, or a tuple."""
+    return stores.rows(_url(store), statement, *values)
 
 
 def dump(store: Store | Path) -> list[str]:
     """Everything that is committed, as text."""
-    path = store if isinstance(store, Path) else store.path
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        return list(connection.iterdump())
+    return stores.dump(_url(store))
+
+
+def _url(store: Store | Path) -> str:
+    return str(store) if isinstance(store, Path) else store.url

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock
+from tests.stores import Stores
 
 
 @pytest.fixture(scope="session")
@@ -26,9 +26,6 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def store(clock: ManualClock, empty_store: Path, tmp_path: Path) -> Iterator[Store]:
-    path = tmp_path / "store" / "goals.sqlite"
-    path.parent.mkdir(mode=0o700)
-    shutil.copy(empty_store, path)
-    with Store(str(path), clock=clock) as opened:
+def store(clock: ManualClock, new_stores: Stores, tmp_path: Path) -> Iterator[Store]:
+    with Store(new_stores.new(tmp_path / "store" / "goals.sqlite"), clock=clock) as opened:
         yield opened

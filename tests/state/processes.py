@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -46,11 +47,17 @@ class Other:
         self.process.join(PATIENCE)
 
 
+def _run(target: Callable[..., None], environment: dict[str, str], *args: object) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    target(*args)
+
+
 @contextmanager
 def another(target: Callable[..., None], *args: object) -> Iterator[Other]:
-    """A process that runs `target(pipe, *args)`."""
+    """A process that runs `target(pipe, *args)` in the environment of now."""
     ours, theirs = _CONTEXT.Pipe()
-    process = _CONTEXT.Process(target=target, args=(theirs, *args), daemon=True)
+    process = _CONTEXT.Process(target=_run, args=(target, dict(os.environ), theirs, *args), daemon=True)
     process.start()
     theirs.close()
     other = Other(process, ours)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from goalmode.domain.budget import Spent
+from goalmode.domain.cost import Price, cost_of, reserve_of
 from goalmode.domain.messages import Usage
 from goalmode.orchestrator.recover import recover
 from goalmode.state import goals, journal, wakeups
@@ -34,7 +35,8 @@ def sums(store: Store) -> Any:
     return rows(
         store,
         "SELECT coalesce(sum(input), 0), coalesce(sum(cached), 0), coalesce(sum(cache_write), 0),"
-        " coalesce(sum(output), 0), coalesce(sum(state NOT IN ('failed', 'lost') AND purpose != 'handoff'), 0)"
+        " coalesce(sum(output), 0),"
+        " count(CASE WHEN state NOT IN ('failed', 'lost') AND purpose != 'handoff' THEN 1 END)"
         " FROM turns",
     )[0]
 
@@ -73,7 +75,7 @@ def test_three_wakeups_of_two_requests_cost_what_the_provider_reported(
         else:
             close(store, claimed)
 
-    with Store(str(store.path)) as later:
+    with Store(store.url) as later:
         spent = goals.get(later, goal.id).spent
 
     assert (spent.tokens, spent.turns, spent.wakeups) == (6_360, 6, 3)
@@ -161,8 +163,11 @@ _usages = st.builds(
 )
 
 
+_prices = st.none() | st.builds(Price, *[st.integers(0, 30_000_000)] * 4)
+
+
 class Ledger(RuleBasedStateMachine):
-    """Any order of turns, failed calls, crashes, closes and resumes."""
+    """Any order of turns, failed calls, crashes, closes and resumes, each wakeup at a price of its own or at none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,16 +176,18 @@ class Ledger(RuleBasedStateMachine):
         self.store = self.opened.__enter__()
         self.goal = new_goal(self.store)
         self.claimed: Claimed | None = None
-        self.seq = self.charged = 0
+        self.seq = self.charged = self.cost = 0
+        self.price: Price | None = None
 
     def teardown(self) -> None:
         self.opened.__exit__(None, None, None)
 
     @precondition(lambda self: self.claimed is None)
-    @rule(reserve=_usages)
-    def begin(self, reserve: Usage) -> None:
+    @rule(reserve=_usages, price=_prices)
+    def begin(self, reserve: Usage, price: Price | None) -> None:
         self.resume()  # Five deaths in a row have blocked it.
-        self.claimed, self.seq, self.reserved = claim(self.store, self.goal, reserve=reserve), 0, reserve
+        self.claimed = claim(self.store, self.goal, reserve=reserve, price=price)
+        self.seq, self.reserved, self.price = 0, reserve, price
 
     @precondition(lambda self: self.claimed is not None)
     @rule(usage=_usages, reserve=_usages, counts=st.booleans(), finished=st.booleans())
@@ -201,6 +208,7 @@ class Ledger(RuleBasedStateMachine):
             now=now,
         )
         self.charged, self.reserved = self.charged + usage.tokens, Usage()
+        self.cost += cost_of(self.price, usage)
         if finished:
             outcome(self.store, self.claimed, turn, reserve=reserve)
             self.reserved = reserve
@@ -223,6 +231,7 @@ class Ledger(RuleBasedStateMachine):
             now=now,
         )
         self.charged, self.reserved = self.charged + usage.tokens, Usage()
+        self.cost += cost_of(self.price, usage)
 
     @precondition(lambda self: self.claimed is not None)
     @rule()
@@ -230,6 +239,7 @@ class Ledger(RuleBasedStateMachine):
         die(self.store, self.clock, self.goal.id)
         # What a lost request had from the cache is not known: its whole prompt is charged.
         self.charged += self.reserved.input + self.reserved.output
+        self.cost += reserve_of(self.price, self.reserved)
         self.claimed = None
 
     @precondition(lambda self: self.claimed is not None)
@@ -249,6 +259,8 @@ class Ledger(RuleBasedStateMachine):
         spent = goals.get(self.store, self.goal.id).spent
         assert totals(spent) == sums(self.store)
         assert spent.tokens == self.charged
+        assert spent.cost_micro == self.cost
+        assert rows(self.store, "SELECT coalesce(sum(cost_micro), 0) FROM turns") == [self.cost]
         assert rows(self.store, "SELECT coalesce(sum(tokens), 0) FROM wakeups") == [self.charged]
         assert rows(self.store, "SELECT coalesce(sum(turns), 0) FROM wakeups") == [spent.turns]
         seqs = rows(self.store, "SELECT seq FROM wakeups ORDER BY seq")

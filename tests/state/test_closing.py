@@ -9,7 +9,7 @@ import pytest
 from goalmode.domain.calls import CallOutcome
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
 from goalmode.domain.goal import Control, Goal
-from goalmode.state import goals, journal
+from goalmode.state import goals, journal, notes
 from goalmode.state.checks import CheckResult
 from goalmode.state.closing import Aftermath, ClaimSuperseded
 from goalmode.state.goals import Edit
@@ -43,7 +43,7 @@ def now(store: Store, goal: Goal) -> Goal:
 
 def say(store: Store, goal: Goal, kind: str, text: str = "hello") -> None:
     with store.writing() as connection:
-        goals.post(store, connection, goal.id, kind, text, store.clock.now())
+        notes.post(store, connection, goal.id, kind, text, store.clock.now())
 
 
 def test_a_close_stores_ending_and_aftermath_in_one_commit(store: Store, clock: ManualClock) -> None:
@@ -244,7 +244,7 @@ def test_the_wrap_up_latch_survives_the_process(store: Store, clock: ManualClock
     goal = new_goal(store)
     journal.reserve(store, claim(store, goal), RESERVE, wrap_up=True)
 
-    with Store(str(store.path), readonly=True) as later:
+    with Store(store.url, readonly=True) as later:
         found = goals.get(later, goal.id)
 
     assert (found.wrapped_limits_revision, found.limits_revision) == (1, 1)

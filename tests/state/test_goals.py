@@ -10,7 +10,7 @@ import pytest
 from goalmode.domain.budget import Limits
 from goalmode.domain.contract import Requirement, RequirementStatus
 from goalmode.domain.exits import GoalStatus
-from goalmode.domain.goal import Control, GoalSettings
+from goalmode.domain.goal import Control, GoalSettings, Obstacle
 from goalmode.domain.workflow import EndTurn, Movement, Workflow
 from goalmode.errors import NotAllowed, UnknownGoal
 from goalmode.state import goals
@@ -113,10 +113,10 @@ def test_only_a_goal_that_was_done_is_reopened_by_an_edit(
 
 
 def test_a_resume_is_one_commit_that_starts_counts_anew(store: Store, clock: ManualClock) -> None:
-    """Due now, streak, failures and obstacles at zero, what is spent untouched, the answer in the inbox."""
+    """Due now, streak, failures and obstacles at zero, what is spent untouched."""
     goal = new_goal(store, limits=Limits(turns=5))
     claimed = claim(store, goal)
-    assert met_obstacle(store, claimed, "No  Network") == 1
+    assert met_obstacle(store, claimed, "No  Network") == Obstacle("O1", "No Network", "", (1,))
     take_turn(store, claimed, 1)
     close(store, claimed)
     with store.writing() as connection:
@@ -125,9 +125,7 @@ def test_a_resume_is_one_commit_that_starts_counts_anew(store: Store, clock: Man
         )
     clock.advance(60)
 
-    found = goals.make_due(
-        store, goal, now=clock.now(), reason="answered", answer="Cuxhaven", limits=Limits(turns=9)
-    )
+    found = goals.make_due(store, goal, now=clock.now(), reason="resumed", limits=Limits(turns=9))
 
     assert (found.status, found.next_wakeup_at, found.streak, found.failures) == (
         GoalStatus.ACTIVE,
@@ -136,8 +134,8 @@ def test_a_resume_is_one_commit_that_starts_counts_anew(store: Store, clock: Man
         0,
     )
     assert (found.spent.turns, found.limits, found.limits_revision) == (1, Limits(turns=9), 2)
-    assert rows(store, "SELECT kind, text FROM inbox") == [("answer", "Cuxhaven")]
-    assert met_obstacle(store, claim(store, goal), "no network") == 1
+    assert found.obstacles == (Obstacle("O1", "No Network"),)
+    assert met_obstacle(store, claim(store, goal), "no network") == Obstacle("O1", "No Network", "", (2,))
 
 
 def test_an_obstacle_is_counted_over_wakeups_not_mentions(store: Store) -> None:
@@ -146,11 +144,11 @@ def test_an_obstacle_is_counted_over_wakeups_not_mentions(store: Store) -> None:
     counts = []
     for spelled in ("no network", "No Network", " no\tnetwork "):
         claimed = claim(store, goal)
-        counts += [met_obstacle(store, claimed, spelled), met_obstacle(store, claimed, spelled)]
+        counts += [met_obstacle(store, claimed, said).wakeups for said in (spelled, "o1")]
         close(store, claimed)
 
-    assert counts == [1, 1, 2, 2, 3, 3]
-    assert met_obstacle(store, claim(store, goal), "another one") == 1
+    assert counts == [(1,), (1,), (1, 2), (1, 2), (1, 2, 3), (1, 2, 3)]
+    assert met_obstacle(store, claim(store, goal), "another one") == Obstacle("O2", "another one", "", (4,))
 
 
 @pytest.mark.parametrize(
@@ -225,14 +223,14 @@ def test_times_are_aware_utc_and_naive_ones_are_refused(store: Store, clock: Man
 
 def test_a_goal_belongs_to_the_host_of_its_workspace(store: Store) -> None:
     """Its label is the creator's."""
-    with Store(str(store.path), owner=replace(Owner.current(), host_label="build-7")) as elsewhere:
+    with Store(store.url, owner=replace(Owner.current(), host_label="build-7")) as elsewhere:
         assert new_goal(elsewhere).host_label == "build-7"
 
 
 def test_a_workflow_is_stored_with_its_goal(store: Store) -> None:
     """A goal keeps the movements it was created with and begins at their start; secrets are struck out."""
     first = Movement("a", "Do it with sk-" + "a1b2" * 10 + ".", "", ("shell",), "b", EndTurn.CLAIM)
-    workflow = Workflow("mine", "b", (first, Movement("b", instruction_template="pursue")))
+    workflow = Workflow("mine", "b", (first, Movement("b", instruction_template="pursue", verifies=True)))
 
     goal = new_goal(store, settings=GoalSettings(workflow=workflow))
 

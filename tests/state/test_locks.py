@@ -219,7 +219,7 @@ def recovered(store: Store, goal: Goal) -> bool:
 def test_the_tool_of_a_killed_owner_is_ended_before_the_goal_goes_on(store: Store) -> None:
     """B41 B43: kill -9 in a tool: at once its orphan is gone, the started call is interrupted, the other skipped."""
     goal = new_goal(store)
-    with another(works, str(store.path), goal.id) as owner:
+    with another(works, store.url, goal.id) as owner:
         tool = owner.hear()
         owner.kill()
         assert not ended(tool)
@@ -240,7 +240,7 @@ def test_the_tool_of_a_killed_owner_is_ended_before_the_goal_goes_on(store: Stor
 def test_a_stopped_owner_loses_tool_and_writes(store: Store, clock: ManualClock) -> None:
     """B50: SIGSTOP in a tool, the lease runs out: its tool is ended, and once it goes on, nothing it writes counts."""
     goal = new_goal(store)
-    with another(works, str(store.path), goal.id) as owner:
+    with another(works, store.url, goal.id) as owner:
         tool = owner.hear()
         os.kill(owner.pid, signal.SIGSTOP)
         clock.advance(61)
@@ -262,7 +262,7 @@ def test_a_stopped_owner_loses_tool_and_writes(store: Store, clock: ManualClock)
 def test_an_owner_that_lives_keeps_its_goal(store: Store, clock: ManualClock) -> None:
     """B48: within its lease a living process is not void, in a tool or not; once it is dead it is void at once."""
     goal = new_goal(store)
-    with another(works, str(store.path), goal.id) as owner:
+    with another(works, store.url, goal.id) as owner:
         tool = owner.hear()
         with store.reading() as connection:
             running = wakeups.open_wakeup(connection, goal.id)

@@ -12,7 +12,7 @@ import pytest
 from goalmode.domain.exits import GoalStatus
 from goalmode.errors import BadInput, StoreError, StoreNewer
 from goalmode.state import goals, migrate, wakeups
-from goalmode.state.engine import store_path
+from goalmode.state.engine import database_at
 from goalmode.state.locks import LockGate
 from goalmode.state.store import Store, default_url
 from tests.state.builders import claim, close, new_goal, rows
@@ -73,14 +73,24 @@ def test_everything_the_store_makes_is_for_its_user_alone(tmp_path: Path) -> Non
 )
 def test_a_store_is_a_url_or_a_path(url: str, expected: str) -> None:
     """`sqlite:///PATH`, or the path alone."""
-    assert store_path(url) == Path(expected)
+    assert database_at(url).path == Path(expected)
 
 
-@pytest.mark.parametrize("url", ["postgresql://u:secret@h/db", "mysql://h/db", ":memory:", "sqlite:///", ""])
-def test_what_is_no_file_is_refused(url: str) -> None:
-    """Another scheme, or a store that would not outlive the process; a password in the URL is not repeated."""
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://u:secret@h/db",
+        "postgresql://u:secret@h",
+        "postgresql://u:secret@h:x/db",
+        ":memory:",
+        "sqlite:///",
+        "",
+    ],
+)
+def test_what_is_no_store_is_refused(url: str) -> None:
+    """Another scheme, no database, or one that would not outlive the process; a password is not repeated."""
     with pytest.raises(BadInput) as caught:
-        store_path(url)
+        database_at(url)
 
     assert "secret" not in str(caught.value)
 
@@ -141,6 +151,7 @@ def test_an_sqlite_file_of_something_else_is_no_store(tmp_path: Path) -> None:
     assert rows(path, "SELECT name FROM sqlite_master") == ["songs"]
 
 
+@pytest.mark.sqlite
 def test_a_corrupt_header_is_named(store: Store) -> None:
     """What follows the magic is no database."""
     store.close()
@@ -150,6 +161,7 @@ def test_a_corrupt_header_is_named(store: Store) -> None:
     assert "is corrupt" in refusal(store.path)
 
 
+@pytest.mark.sqlite
 def test_corruption_inside_is_named_when_it_is_met(store: Store) -> None:
     """One line with the file and what to do."""
     new_goal(store)
@@ -166,6 +178,7 @@ def test_corruption_inside_is_named_when_it_is_met(store: Store) -> None:
 
 
 @pytest.mark.parametrize("found", ["9999", "nonsense"])
+@pytest.mark.sqlite
 def test_a_newer_store_is_refused_with_both_versions(store: Store, found: str) -> None:
     """B142: reading and writing, one line says that it is newer and what to do; the file is as it was."""
     store.close()
@@ -179,6 +192,7 @@ def test_a_newer_store_is_refused_with_both_versions(store: Store, found: str) -
         assert "upgrade goalmode" in line
 
 
+@pytest.mark.sqlite
 def test_reading_changes_no_row_and_not_the_file(store: Store) -> None:
     """B16: a store that is only read is byte for byte what it was."""
     goal = new_goal(store)

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from goalmode.state.owner import Lease, Owner, lives, process_start
+from goalmode.errors import BadInput
+from goalmode.state.owner import LEASE_MS, Lease, Owner, lease_length, lives, process_start
 
 HERE = Owner.current()
 
@@ -64,3 +65,24 @@ def test_the_host_label_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert (Owner.current().host_label, Owner.current().name) == ("build-7", f"build-7:{os.getpid()}")
     assert Owner.current("given").host_label == "given"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "length"), [("", LEASE_MS), ("1", 1_000), ("2.5", 2_500), ("86400", 86_400_000)]
+)
+def test_the_length_of_a_lease_can_be_chosen(
+    monkeypatch: pytest.MonkeyPatch, seconds: str, length: int
+) -> None:
+    """`GOALMODE_LEASE` holds seconds; without it a lease is a minute."""
+    monkeypatch.setenv("GOALMODE_LEASE", seconds)
+
+    assert lease_length() == length
+
+
+@pytest.mark.parametrize("text", ["0.9", "86401", "nan", "-5", "a minute"])
+def test_a_length_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """One line names the variable, its value and what would be right."""
+    monkeypatch.setenv("GOALMODE_LEASE", text)
+
+    with pytest.raises(BadInput, match=f"GOALMODE_LEASE: '{text}' is not valid: seconds, from 1 to 86400"):
+        lease_length()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,11 @@ from hypothesis import strategies as st
 from goalmode.domain.contract import Requirement
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
 from goalmode.domain.messages import Reply, ToolCall, ToolResult, Usage, User
+from goalmode.domain.questions import Asking, QuestionKind
 from goalmode.domain.redact import MARK, Redactor
 from goalmode.domain.signals import StopReason
 from goalmode.domain.work import StatePatch, WorkState, apply
-from goalmode.state import bodies, closing, goals, journal, snapshot, wakeups
+from goalmode.state import answers, bodies, closing, goals, journal, notes, questions, snapshot, wakeups
 from goalmode.state import tables as t
 from goalmode.state.checks import CheckResult
 from goalmode.state.closing import Aftermath
@@ -30,6 +30,7 @@ from goalmode.state.store import Store
 from goalmode.state.tables import Purpose
 from goalmode.testing import ManualClock, temporary_store
 from tests.state.builders import CONTEXT, RESERVE, intent, new_goal, outcome, record, rows
+from tests.stores import Stores
 
 CANARY = 'canary-"7f3/x+1'
 FORMS = [CANARY, quote(CANARY, safe=""), json.dumps(CANARY)[1:-1], base64.b64encode(CANARY.encode()).decode()]
@@ -37,10 +38,10 @@ SAID = " | ".join(FORMS)
 
 
 @pytest.fixture
-def store(tmp_path: Path, empty_store: Path) -> Iterator[Store]:
-    path = tmp_path / "goals.sqlite"
-    shutil.copy(empty_store, path)
-    with Store(str(path), clock=ManualClock(), redact=Redactor([CANARY])) as opened:
+def store(tmp_path: Path, new_stores: Stores) -> Iterator[Store]:
+    with Store(
+        new_stores.new(tmp_path / "store" / "goals.sqlite"), clock=ManualClock(), redact=Redactor([CANARY])
+    ) as opened:
         yield opened
 
 
@@ -52,7 +53,8 @@ def everything(store: Store) -> str:
             parts += [repr(tuple(row)) for row in connection.execute(table.select())]
         ids = connection.execute(t.bodies.select().with_only_columns(t.bodies.c.id)).scalars()
         parts += bodies.get(connection, list(ids)).values()
-    parts += [p.read_bytes().decode("latin-1") for p in store.path.parent.rglob("*") if p.is_file()]
+    beside = [] if store.path is None else store.path.parent.rglob("*")
+    parts += [p.read_bytes().decode("latin-1") for p in beside if p.is_file()]
     return "\n".join(parts)
 
 
@@ -108,7 +110,12 @@ def live(store: Store) -> None:
     wakeups.met_obstacle(store, claimed, SAID)
     journal.event(store, goal.id, "note", {SAID: [SAID, {"deep": SAID}]}, now=now)
     goals.edit(store, goal, Edit(1, f"Now {SAID}", (Requirement("R1", SAID),)), now=now)
-    goals.make_due(store, goal, now=now, reason="answered", answer=SAID)
+    notes.add(store, goal, SAID, now=now)
+    asking = Asking(QuestionKind.INPUT, SAID, SAID, (SAID,), SAID, session_id=SAID)
+    asks = Exit(ExitReason.NEEDS_USER_INPUT, SAID, question=asking)
+    with store.writing() as connection:
+        questions.ask(store, connection, goal.id, 1, asks, now=now)
+    answers.answer(store, goal, 1, SAID, now=now)
     exit = Exit(ExitReason.BACKEND_ERROR, SAID, {"traceback": SAID, "nested": {"error": [SAID]}})
     after = Aftermath(GoalStatus.BLOCKED, SAID, None, "", 0, 0)
     stored, _ = closing.close(store, claimed, exit, after, active_ms=0, now=now, revision=1)

@@ -16,10 +16,9 @@ from goalmode.domain.exits import ExitReason
 from goalmode.domain.goal import ContextPolicy, GoalSettings
 from goalmode.domain.messages import Assistant, ToolResult, User
 from goalmode.domain.work import Checkpoint, ItemStatus, StatePatch, WorkState, apply
-from goalmode.state import goals, snapshot
+from goalmode.state import goals, notes, snapshot
 from goalmode.state import tables as t
 from goalmode.state.checks import CheckResult
-from goalmode.state.engine import reading_engine
 from goalmode.state.snapshot import MAX_ACTIONS, context_messages, context_to_rows
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock
@@ -28,7 +27,7 @@ from tests.state.builders import claim, close, intent, new_goal, outcome, record
 
 @contextmanager
 def measured(store: Store) -> Iterator[dict[str, int]]:
-    """Statements, and steps of the database's machine in hundreds, of what is read meanwhile."""
+    """Statements, and steps of SQLite's machine in hundreds, of what is read meanwhile."""
     counts = {"statements": 0, "steps": 0}
 
     def statement(*_: Any) -> None:
@@ -42,8 +41,9 @@ def measured(store: Store) -> Iterator[dict[str, int]]:
         raw.set_progress_handler(step, 100)
 
     usual = store._read
-    store._read = reading_engine(store.path, busy_seconds=5)
-    event.listen(store._read, "connect", connect)
+    store._read = store.database.reading(busy_seconds=5)
+    if store.path is not None:
+        event.listen(store._read, "connect", connect)
     event.listen(store._read, "before_cursor_execute", statement)
     try:
         yield counts
@@ -211,18 +211,19 @@ def test_a_snapshot_holds_what_the_agent_saved_and_how_it_ended(store: Store, cl
 
 
 def test_the_inbox_shows_notes_and_answers_only(store: Store, clock: ManualClock) -> None:
-    """Edits are in the contract and stops in the status; what was superseded is left out."""
+    """Edits are in the contract, stops in the status, answers with their questions; what was superseded is left out."""
     goal = new_goal(store)
     with store.writing() as connection:
         for kind in ("note", "answer", "edit", "stop"):
-            goals.post(store, connection, goal.id, kind, f"a {kind}", clock.now())
-        goals.post(store, connection, goal.id, "note", "taken back", clock.now())
+            notes.post(store, connection, goal.id, kind, f"a {kind}", clock.now())
+        notes.post(store, connection, goal.id, "note", "taken back", clock.now())
+        notes.post(store, connection, goal.id, "answer", "to a question", clock.now(), question=1)
         connection.execute(t.inbox.update().where(t.inbox.c.text == "taken back").values(superseded_by=1))
 
     seen = snapshot.snapshot(store, goal.id, now=clock.now())
 
     assert [(e.kind, e.text) for e in seen.inbox] == [("note", "a note"), ("answer", "a answer")]
-    assert seen.goal.inbox_head == 5
+    assert seen.goal.inbox_head == 6
 
 
 def test_replay_gives_every_call_a_result(store: Store, clock: ManualClock) -> None:

@@ -57,8 +57,8 @@ MOVEMENT = {
         ("wakeups", []),
         ("tokens", "many"),
         ("active_seconds", "3h"),
-        ("active_seconds", float("nan")),
-        ("active_seconds", float("inf")),
+        pytest.param("active_seconds", float("nan"), marks=pytest.mark.sqlite),
+        pytest.param("active_seconds", float("inf"), marks=pytest.mark.sqlite),
         ("deadline", "tomorrow"),
         ("deadline", "2030-01-01T00:00:00"),
         ("deadline", 5),
@@ -73,6 +73,7 @@ def test_a_limit_that_is_no_number_is_never_unlimited(store: Store, field: str, 
 
 
 @pytest.mark.parametrize("text", ["12", "unlimited", '"text"', "[]", "{", "null"])
+@pytest.mark.sqlite
 def test_a_column_that_holds_no_object_is_named(store: Store, text: str) -> None:
     """B25: text instead of the whole JSON value."""
     new_goal(store)
@@ -101,6 +102,7 @@ def test_a_column_that_holds_no_object_is_named(store: Store, text: str) -> None
         ("workflow", {"name": "w", "start": "a", "movements": [MOVEMENT | {"tools": [1]}]}),
         ("workflow", {"name": "w", "start": "a", "movements": [MOVEMENT | {"end_turn": "sing"}]}),
         ("workflow", {"name": "w", "start": "a", "movements": [MOVEMENT | {"default_next": "b"}]}),
+        ("workflow", {"name": "w", "start": "a", "movements": [MOVEMENT | {"verifies": "yes"}]}),
     ],
 )
 def test_a_setting_of_another_type_is_named(store: Store, field: str, value: object) -> None:
@@ -124,6 +126,7 @@ def test_a_setting_of_another_type_is_named(store: Store, field: str, value: obj
         ("next_wakeup_at", "soon"),
     ],
 )
+@pytest.mark.sqlite
 def test_an_unknown_word_or_number_in_a_column_is_named(store: Store, column: str, value: object) -> None:
     """B144: words of a newer goalmode, numbers that are none, times that are none."""
     new_goal(store)
@@ -169,6 +172,7 @@ def test_unknown_extra_fields_survive_a_write(store: Store) -> None:
         ("UPDATE checkpoints SET body = 'torn'", "checkpoint"),
     ],
 )
+@pytest.mark.sqlite
 def test_an_unknown_shape_in_the_history_is_named(store: Store, statement: str, name: str) -> None:
     """B144: the goal is listed, and waking it says which field is not understood."""
 

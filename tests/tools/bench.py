@@ -22,6 +22,7 @@ class Bench:
     context: ToolContext
     reported: list[CallRecord] = field(default_factory=list)
     stop: Callable[[], bool] = lambda: False
+    skip: Callable[[ToolCall], str] = lambda call: ""
     before_report: Callable[[], Awaitable[None]] | None = None
     allowed: frozenset[Effect] = frozenset(Effect)
     cache: Cache = field(default_factory=Cache)
@@ -43,6 +44,7 @@ class Bench:
             on_record=on_record,
             key=lambda call_id: f"goal:4:1:{call_id}",
             stop=lambda: self.stop(),
+            skip=lambda call: self.skip(call),
             cache=self.cache,
             turn=self.turn,
         )

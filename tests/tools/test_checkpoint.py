@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from goalmode.domain.redact import Redactor
-from goalmode.domain.work import ItemStatus, StatePatch, WorkState, apply
+from goalmode.domain.work import (
+    MAX_DONE,
+    MAX_FAILED,
+    MAX_PENDING,
+    ItemStatus,
+    StatePatch,
+    WorkState,
+    apply,
+)
 from goalmode.errors import BadInput, ToolError
 from goalmode.tools.builtin.checkpoint import update_working_checkpoint, verify
 from goalmode.tools.registry import ToolContext, ToolOutput
@@ -50,14 +58,19 @@ async def test_everything_given_becomes_one_patch(context: ToolContext) -> None:
     )
 
 
-async def test_null_leaves_a_field_as_it_was_and_empty_clears_it(context: ToolContext) -> None:
-    """null is no change; an empty text or list of steps is one."""
-    assert (await save(context, key_info=None, summary="s")).patch == StatePatch(summary="s")
-    assert (await save(context, key_info="")).patch == StatePatch(key_info="")
-    assert (await save(context, next_steps=[])).patch == StatePatch(next_steps=())
+@pytest.mark.parametrize("empty", [None, "", "  ", []], ids=str)
+async def test_what_is_empty_stays_as_it_was(empty: Any, context: ToolContext) -> None:
+    """Many a model fills in every field: null, a blank text and an empty list are no wish to forget."""
+    texts = ("key_info",) if isinstance(empty, str | None) else ()
+    lists = ("next_steps", "done", "pending", "failed_approaches", "deliverables")
+    given = dict.fromkeys((*texts, *(() if isinstance(empty, str) else lists)), empty)
+
+    assert (await save(context, **given, summary="s")).patch == StatePatch(summary="s")
 
 
-@pytest.mark.parametrize("arguments", [{}, {"key_info": None}, {"done": [], "pending": None}], ids=str)
+@pytest.mark.parametrize(
+    "arguments", [{}, {"key_info": None}, {"done": [], "pending": None}, {"key_info": " "}], ids=str
+)
 async def test_an_empty_call_is_refused(arguments: dict[str, Any], context: ToolContext) -> None:
     """A call that saves nothing is told what it could save."""
     with pytest.raises(ToolError, match="nothing to save; give at least one of key_info, summary"):
@@ -100,6 +113,46 @@ async def test_what_is_saved_holds_no_secret_and_can_be_stored(context: ToolCont
     output = await save(context, key_info="pass hunter2\x00", done=["\ud83c\udf78 hunter2"])
 
     assert output.patch == StatePatch(key_info="pass [redacted]␀", done=("\U0001f378 [redacted]",))
+
+
+async def test_an_approach_that_failed_before_is_flagged(context: ToolContext) -> None:
+    """With its label, how often it was tried and what came of it, however it is written now; a new one is not."""
+    tried = apply(WorkState(), StatePatch(done=("x",), failed={"Use sed": "broke it"}), wakeup=1)
+    tried = apply(tried, StatePatch(failed={"use  SED": ""}), wakeup=2)
+    context = replace(context, work=tried)
+
+    output = await save(context, failed_approaches=[{"approach": "USE sed", "outcome": ""}, "awk"])
+
+    assert output.text.splitlines() == [
+        "saved: failed W2 W3",
+        "W2: tried 3 times already, outcome: broke it; choose another way",
+    ]
+
+
+async def test_an_approach_named_twice_in_one_call_was_tried_once(context: ToolContext) -> None:
+    """Its later outcome counts, unless it says nothing."""
+    given = [{"approach": "sed", "outcome": "slow"}, {"approach": "SED", "outcome": "crash"}, "sed"]
+
+    output = await save(context, failed_approaches=given)
+
+    assert output.patch == StatePatch(failed={"sed": "crash"})
+    assert output.text == "saved: failed W1"
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("done", MAX_DONE), ("pending", MAX_PENDING), ("failed_approaches", MAX_FAILED)],
+)
+async def test_a_full_goal_takes_no_more_items(name: str, limit: int, context: ToolContext) -> None:
+    """The error names the list and its bound, nothing of the call is saved, and what is there may be saved again."""
+    texts = tuple(f"item {n}" for n in range(limit))
+    field = {"failed_approaches": "failed"}.get(name, name)
+    given = dict.fromkeys(texts, "") if field == "failed" else texts
+    context = replace(context, work=apply(WorkState(), StatePatch(**{field: given}), wakeup=1))
+
+    with pytest.raises(ToolError, match=rf"nothing is saved; {name}: .* at most {limit}"):
+        await save(context, key_info="k", **{name: ["one more"]})
+    assert (await save(context, **{name: ["ITEM 0"]})).patch is not None
 
 
 def working(context: ToolContext) -> ToolContext:

@@ -49,6 +49,18 @@ async def test_the_same_call_five_times_runs_five_times(bench: Bench) -> None:
     assert (bench.context.workspace / "marker").read_text() == "x\n" * 5
 
 
+async def test_a_call_that_is_to_be_skipped_is_asked_about_before_it_starts(bench: Bench) -> None:
+    """It has its result, which says why; the calls beside it run."""
+    bench.skip = lambda call: "not executed: enough" if "b" in call.arguments else ""
+    await bench.run(
+        *[("write_file", {"path": p, "content": "x"}) for p in ("a", "b", "c")], ("list_files", {})
+    )
+
+    assert bench.outcomes == [OK, SKIPPED, OK, OK]
+    assert bench.reported[1].shown == "not executed: enough"
+    assert bench.reported[3].shown == "a  1\nc  1"
+
+
 async def test_each_command_has_its_idempotency_key(bench: Bench) -> None:
     """A command knows goal, wakeup, turn and call it belongs to."""
     await bench.run(*[("shell", {"command": "echo $GOALMODE_IDEMPOTENCY_KEY"})] * 2)

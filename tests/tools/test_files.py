@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from goalmode.domain.calls import digest
+from goalmode.domain.work import StatePatch
 from goalmode.errors import BadInput, ToolError
 from goalmode.tools.builtin.files import PAGE, edit_file, list_files, read_file, write_file
 from goalmode.tools.record import SHOWN
@@ -111,6 +113,19 @@ async def test_an_edit_replaces_the_one_place(context: ToolContext, workspace: P
 
     assert done.text == "edited a, line 2"
     assert (workspace / "a").read_bytes() == "α\r\nnew\n line\r\nω".encode()
+
+
+async def test_what_was_written_is_noted_with_its_hash(context: ToolContext, workspace: Path) -> None:
+    """By its clean path, for a new file and for an edit; what cannot be noted as it is is written all the same."""
+    wrote = await write_file.run(context, {"path": "./out//a.md", "content": "α"})
+    edited = await edit_file.run(context, {"path": "out/a.md", "old": "α", "new": "β"})
+    long = "/".join(["d" * 100] * 11)
+    unnoted = await write_file.run(context, {"path": long, "content": "x"})
+
+    assert wrote.patch == StatePatch(written=(("out/a.md", digest("α")),))
+    assert edited.patch == StatePatch(written=(("out/a.md", digest("β")),))
+    assert unnoted.patch == StatePatch()
+    assert (workspace / long).read_text() == "x"
 
 
 @pytest.mark.parametrize(

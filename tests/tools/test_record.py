@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from goalmode.domain.calls import CallOutcome, Effect
+from goalmode.domain.calls import CacheUse, CallOutcome, Effect, arguments_digest
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.messages import ToolCall
 from goalmode.domain.redact import Redactor
@@ -68,6 +68,28 @@ def test_equal_dirty_results_are_recorded_equally(context: ToolContext) -> None:
     output = ToolOutput(b"\xff\xe9\x00".decode("latin-1") + "\udcaa")
 
     assert record(planned(), done(output), context) == record(planned(), done(output), context)
+
+
+def test_equal_calls_and_equal_results_are_known_by_their_hashes(context: ToolContext) -> None:
+    """Arguments as values, whatever their keys' order; results without a duration and without the cache's mark."""
+    first = planned(arguments='{"command": "make", "timeout_seconds": 9}')
+    again = planned(arguments='{"timeout_seconds":9, "command":"make"}')
+    other = planned(arguments='{"command": "make", "timeout_seconds": 8}')
+    fast = done(ToolOutput("exit code: 0\nduration: 0.1 s", varies="duration: 0.1 s"))
+    slow = done(ToolOutput("exit code: 0\nduration: 0.2 s", varies="duration: 0.2 s"))
+    served = replace(fast, cache=CacheUse(turn=3))
+
+    one, two, three = (record(*pair, context) for pair in ((first, fast), (again, slow), (other, served)))
+
+    assert one.arguments_sha == two.arguments_sha != three.arguments_sha
+    assert one.result_sha == two.result_sha == three.result_sha
+    assert one.result_sha != record(first, done(ToolOutput("exit code: 1")), context).result_sha
+
+
+@pytest.mark.parametrize("raw", ["", "{", "[1", '{"a": "\ud83c"}', "1" * 5_000, "[" * 100_000], ids=range(6))
+def test_arguments_that_are_none_are_known_as_they_are_written(raw: str) -> None:
+    """Nothing that a model writes can break the comparison."""
+    assert arguments_digest(raw) == arguments_digest(raw) != arguments_digest(raw + "x")
 
 
 def test_secrets_are_struck_out_before_any_cut(context: ToolContext) -> None:

@@ -106,6 +106,9 @@ def test_the_built_in_tools_are_these() -> None:
         "verify",
         "complete",
         "wait",
+        "remember",
+        "recall",
+        "start_long_term_update",
     )
 
 

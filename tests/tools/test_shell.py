@@ -26,6 +26,13 @@ async def test_a_command_that_ran_is_a_success_whatever_its_exit_code(context: T
     assert lines[1].startswith("duration: ")
 
 
+async def test_the_duration_is_no_part_of_what_equal_results_are_known_by(context: ToolContext) -> None:
+    """It is the one line that differs from run to run, and it is said which."""
+    output = await shell.run(context, {"command": "echo out"})
+
+    assert output.varies == output.text.splitlines()[1]
+
+
 async def test_a_command_without_output_says_so(context: ToolContext) -> None:
     """No output is zero bytes, not an empty result."""
     assert (await shell.run(context, {"command": "true"})).text.endswith("output: 0 bytes")

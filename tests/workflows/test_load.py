@@ -46,6 +46,7 @@ name = 'review'  # name = "x"
 instruction_template = "verify"
 default_next = "ASK"
 end_turn = "claim"
+verifies = true
 '''
 
 
@@ -65,6 +66,7 @@ def test_polish_goes_round() -> None:
         ("improve", "verify"),
     ]
     assert {m.end_turn for m in polish.movements} == {EndTurn.NUDGE}
+    assert [m.name for m in polish.movements if m.verifies] == ["verify"]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -85,7 +87,7 @@ def test_a_users_file_is_read(tmp_path: Path) -> None:
 
     text = 'Write it.\ndefault_next = "nowhere"\n[[movement]]\n'
     draft = Movement("draft", text, "", ("read_file", "write_file"), "review", EndTurn.NUDGE)
-    review = Movement("review", "", "verify", None, "ASK", EndTurn.CLAIM)
+    review = Movement("review", "", "verify", None, "ASK", EndTurn.CLAIM, verifies=True)
     assert made == Workflow("my flow", "draft", (draft, review))
 
 
@@ -136,6 +138,8 @@ def test_what_is_left_out_has_its_default() -> None:
         ),
         ('"ASK"', '"ask"', "line 20: default_next: 'ask' is not valid: COMPLETE, ABORT, ASK or one of"),
         ('"claim"', '"stop"', "line 21: end_turn: 'stop' is not valid: nudge or claim"),
+        ("verifies = true", "verifies = 1", "line 22: verifies: '1' is not valid: true or false"),
+        ("verifies = true", 'verifies = "yes"', "line 22: verifies: 'yes' is not valid: true or false"),
         ('"claim"', "true", "line 21: end_turn: 'True' is not valid: nudge or claim"),
         (
             'instruction_template = "verify"',

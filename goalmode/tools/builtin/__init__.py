@@ -5,6 +5,7 @@ from __future__ import annotations
 from goalmode.tools.builtin.checkpoint import update_working_checkpoint, verify
 from goalmode.tools.builtin.control import complete, wait
 from goalmode.tools.builtin.files import edit_file, list_files, read_file, write_file
+from goalmode.tools.builtin.memory import MEMORY_TOOLS
 from goalmode.tools.builtin.shell import shell
 from goalmode.tools.registry import Registry
 
@@ -22,5 +23,6 @@ def builtin_tools() -> Registry:
             verify,
             complete,
             wait,
+            *MEMORY_TOOLS,
         )
     )

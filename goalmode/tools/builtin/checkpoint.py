@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal
+
+from anyio import to_thread
 
 from goalmode.domain.calls import Effect
 from goalmode.domain.messages import ToolSpec
 from goalmode.domain.text import one_line, sendable
-from goalmode.domain.work import ItemKind, StatePatch, WorkState, apply
+from goalmode.domain.work import ItemKind, StatePatch, WorkItem, WorkState, apply, normal, too_many
 from goalmode.errors import ToolError
+from goalmode.tools.named import files_named
 from goalmode.tools.paths import Workspace
 from goalmode.tools.registry import Tool, ToolContext, ToolOutput, tool
 
@@ -48,14 +53,15 @@ _PROPERTIES: dict[str, object] = {
 _SPEC = ToolSpec(
     "update_working_checkpoint",
     "Save what the next wakeup must know: it starts without this conversation and sees only what is saved here. "
-    "Give only what changed; key_info, summary and next_steps replace the earlier ones, the other lists add to them.",
+    "Give only what changed: key_info, summary and next_steps replace the earlier ones unless they are empty, the "
+    "other lists add to them.",
     {"type": "object", "properties": _PROPERTIES, "required": [], "additionalProperties": False},
 )
 
 
 async def _save(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
-    given = {name: value for name, value in arguments.items() if value is not None}
-    if not any(value != [] for value in given.values()) and "next_steps" not in given:
+    given = {name: value for name, value in arguments.items() if not _empty(value)}
+    if not given:
         names = ", ".join(_PROPERTIES)
         raise ToolError(f"update_working_checkpoint: nothing to save; give at least one of {names}")
 
@@ -79,10 +85,18 @@ async def _save(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
         next_steps=steps,
         done=items("done"),
         pending=items("pending"),
-        failed=dict(_approach(context, value) for value in given.get("failed_approaches", ())),
+        failed=_approaches(context, given.get("failed_approaches", ())),
         found=tuple(_path(context, path) for path in given.get("deliverables", ())),
     )
-    return ToolOutput(_saved(context.work, patch), patch=patch)
+    after = apply(context.work, patch, wakeup=0)
+    if problem := too_many(context.work, after):
+        raise ToolError(f"update_working_checkpoint: nothing is saved; {problem}")
+    return ToolOutput(_saved(context.work, after, patch), patch=patch)
+
+
+def _empty(value: object) -> bool:
+    """Many a model fills in every field: what says nothing is no wish to forget what was saved."""
+    return value is None or value == [] or (isinstance(value, str) and not value.strip())
 
 
 def _subject(arguments: Mapping[str, Any]) -> str:
@@ -100,14 +114,20 @@ async def verify(
     outcome: Literal["passed", "failed"],
     evidence: Annotated[str, "What showed it: the command and its result, the file and what is in it."],
 ) -> ToolOutput:
-    """Record that a saved item was verified, or that its verification failed."""
+    """Record that a saved item was verified, or that its verification failed. The verification rests on the files
+    that the item and the evidence name: when one of them changes, the item awaits verification again.
+    """
     found = context.work.item(item)
     if found is None:
         raise ToolError(f"verify: there is no item {one_line(item, 80)!r}; {_open_items(context.work)}")
     if found.kind is ItemKind.FAILED_APPROACH:
         raise ToolError(f"verify: {found.label} is a failed approach; {_open_items(context.work)}")
     seen = _item(context, "evidence", evidence, MAX_EVIDENCE)
-    patch = StatePatch(verified={found.label: (outcome == "passed", seen)})
+    passed = outcome == "passed"
+    patch = StatePatch(verified={found.label: (passed, seen)})
+    if passed:
+        looked_at = partial(files_named, Workspace(context.workspace), f"{found.text}\n{seen}")
+        patch = replace(patch, rests_on={found.label: await to_thread.run_sync(looked_at)})
     return ToolOutput(f"{found.label} {outcome}", patch=patch)
 
 
@@ -130,14 +150,23 @@ def _path(context: ToolContext, path: str) -> str:
     return _item(context, "deliverables", clean, MAX_ITEM)
 
 
+def _approaches(context: ToolContext, values: Iterable[str | dict[str, str]]) -> dict[str, str]:
+    """Approaches with their outcomes; one that is named twice in a call was tried once, and has the later outcome."""
+    found: dict[str, tuple[str, str]] = {}
+    for value in values:
+        approach, outcome = _approach(context, value)
+        first, before = found.get(normal(approach), (approach, ""))
+        found[normal(approach)] = first, outcome or before
+    return dict(found.values())
+
+
 def _approach(context: ToolContext, value: str | dict[str, str]) -> tuple[str, str]:
     given = {"approach": value} if isinstance(value, str) else value
     approach = _item(context, "failed_approaches", given["approach"], MAX_ITEM)
     return approach, _clean(context, "failed_approaches", given.get("outcome", "").strip(), MAX_ITEM)
 
 
-def _saved(before: WorkState, patch: StatePatch) -> str:
-    after = apply(before, patch, wakeup=0)
+def _saved(before: WorkState, after: WorkState, patch: StatePatch) -> str:
     told = [
         f"{name} ({len(text)} characters)"
         for name, text in (("key_info", patch.key_info), ("summary", patch.summary))
@@ -145,10 +174,18 @@ def _saved(before: WorkState, patch: StatePatch) -> str:
     ]
     if patch.next_steps is not None:
         told.append(f"{len(patch.next_steps)} next steps")
-    texts = (("done", patch.done), ("pending", patch.pending), ("failed", tuple(patch.failed)))
+    texts = (("done", patch.done), ("pending", patch.pending))
     told += [f"{name} {_labels(after, saved)}" for name, saved in texts if saved]
+    failed = [item for text in patch.failed if (item := after.approach(text)) is not None]
+    told += [f"failed {' '.join(item.label for item in failed)}"] if failed else []
     told += [f"{len(patch.found)} deliverables"] if patch.found else []
-    return f"saved: {', '.join(told)}"
+    again = [_tried_again(item) for item in failed if before.approach(item.text) is not None]
+    return "\n".join([f"saved: {', '.join(told)}", *again])
+
+
+def _tried_again(item: WorkItem) -> str:
+    outcome = f", outcome: {one_line(item.evidence, 200)}" if item.evidence else ""
+    return f"{item.label}: tried {item.count} times already{outcome}; choose another way"
 
 
 def _labels(state: WorkState, texts: Iterable[str]) -> str:

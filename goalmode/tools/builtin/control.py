@@ -11,13 +11,15 @@ from typing import Annotated, Any
 from goalmode.domain.calls import Effect
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.messages import ToolSpec
+from goalmode.domain.questions import MAX_ANSWER, MAX_OPTION, MAX_OPTIONS
 from goalmode.domain.redact import Redactor
-from goalmode.domain.text import one_line, sendable
+from goalmode.domain.text import is_blank, one_line, sendable
 from goalmode.errors import ToolError
 from goalmode.tools.registry import Tool, ToolContext, ToolOutput, tool
 
 MIN_WAIT_SECONDS = 30
 MAX_WAIT_SECONDS = 30 * 24 * 3600
+MIN_DEFAULT_SECONDS = 60
 _COMPLETE = "complete"
 
 
@@ -36,6 +38,9 @@ class ClaimArguments:
     evidence: tuple[str, ...] = ()
     missing_info: str = ""
     why_no_default: str = ""
+    options: tuple[str, ...] = ()
+    default: str = ""
+    default_after_seconds: int | None = None
     obstacle: str = ""
     requirement: str = ""
 
@@ -61,6 +66,15 @@ _SPEC = ToolSpec(
             },
             "missing_info": {**_TEXT, "description": "For needs_user_input: what only the user can tell."},
             "why_no_default": {**_TEXT, "description": "For needs_user_input: why no default will do."},
+            "options": {
+                "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
+                "description": "For needs_user_input: answers to choose from.",
+            },
+            "default": {**_TEXT, "description": "For needs_user_input: taken if nobody answers in time."},
+            "default_after_seconds": {
+                "anyOf": [{"type": "integer"}, {"type": "null"}],
+                "description": f"For needs_user_input: that time, {MIN_DEFAULT_SECONDS} or more.",
+            },
             "obstacle": {
                 **_TEXT,
                 "description": "For blocked: what stands in the way; the id of a listed one (O1), or words.",
@@ -93,6 +107,9 @@ def parse_claim(arguments: Mapping[str, Any], redact: Redactor | None = None) ->
         evidence=_evidence(arguments.get("evidence"), clean),
         missing_info=text("missing_info"),
         why_no_default=text("why_no_default"),
+        options=_texts(arguments.get("options"), clean),
+        default=text("default"),
+        default_after_seconds=arguments.get("default_after_seconds"),
         obstacle=text("obstacle"),
         requirement=text("requirement").upper(),
     )
@@ -139,7 +156,12 @@ async def wait(
 
 def _evidence(value: object, clean: Redactor) -> tuple[str, ...]:
     given = value if isinstance(value, list) else [value]
-    return tuple(clean(sendable(item)).strip() for item in given if isinstance(item, str) and item.strip())
+    return tuple(text for text in _texts(given, clean) if text)
+
+
+def _texts(value: object, clean: Redactor) -> tuple[str, ...]:
+    given = value if isinstance(value, list) else []
+    return tuple(clean(sendable(item)).strip() for item in given if isinstance(item, str))
 
 
 def _problem(claim: ClaimArguments) -> str:
@@ -150,6 +172,26 @@ def _problem(claim: ClaimArguments) -> str:
             "complete: needs_user_input needs both missing_info and why_no_default, as texts; "
             "choose a sensible default and go on, or give both"
         )
+    if claim.status is ClaimStatus.NEEDS_USER_INPUT and (wrong := _wrong_choice(claim)):
+        return f"complete: {wrong}"
     if claim.status is ClaimStatus.BLOCKED and not claim.obstacle:
         return "complete: blocked needs an obstacle; name what stands in the way"
+    return ""
+
+
+def _wrong_choice(claim: ClaimArguments) -> str:
+    """What is wrong with the answers that a question suggests; empty if nothing is."""
+    options, seconds = claim.options, claim.default_after_seconds
+    if len(options) > MAX_OPTIONS:
+        return f"options: at most {MAX_OPTIONS}, not {len(options)}"
+    if any(is_blank(option) or len(option) > MAX_OPTION for option in options):
+        return f"options: each is a text that is not blank, of at most {MAX_OPTION} characters"
+    if len(set(options)) < len(options):
+        return "options: one of them is given twice"
+    if len(claim.default) > MAX_ANSWER:
+        return f"default: at most {MAX_ANSWER} characters, not {len(claim.default)}"
+    if bool(claim.default) != (seconds is not None):
+        return "default and default_after_seconds belong together: the answer, and when it is taken; give both or none"
+    if seconds is not None and not MIN_DEFAULT_SECONDS <= seconds <= MAX_WAIT_SECONDS:
+        return f"default_after_seconds must be between {MIN_DEFAULT_SECONDS} and {MAX_WAIT_SECONDS}, not {seconds}"
     return ""

@@ -14,7 +14,8 @@ from typing import Annotated, Any, BinaryIO
 
 from anyio import to_thread
 
-from goalmode.domain.text import safe
+from goalmode.domain.text import safe, sendable
+from goalmode.domain.work import StatePatch
 from goalmode.errors import ToolError
 from goalmode.tools.listing import Entry, Kind, entries
 from goalmode.tools.paths import Workspace, measure
@@ -31,6 +32,9 @@ MAX_EDIT = 10_000_000
 
 MAX_HASHED = 64_000_000
 """Bytes of the largest binary file whose hash is told."""
+
+MAX_NOTED = 1_000
+"""Characters of the longest path of a written file that is remembered."""
 
 MAX_ENTRIES = 500
 MAX_LIST_DEPTH = 10
@@ -80,12 +84,13 @@ async def write_file(
     context: ToolContext,
     path: InWorkspace,
     content: Annotated[str, "The whole new content; stored as UTF-8."],
-) -> str:
+) -> ToolOutput:
     """Create a file in the workspace or replace all of it. Missing directories are made."""
     data = well_formed(content, "write_file: content").encode()
     workspace = Workspace(context.workspace)
     replaced = await to_thread.run_sync(workspace.write, path, data)
-    return f"{'replaced' if replaced else 'created'} {safe(workspace.normalise(path))}: {len(data)} bytes"
+    told = f"{'replaced' if replaced else 'created'} {safe(workspace.normalise(path))}: {len(data)} bytes"
+    return ToolOutput(told, patch=_written(workspace.normalise(path), data))
 
 
 @tool(effect="write")
@@ -94,7 +99,7 @@ async def edit_file(
     path: InWorkspace,
     old: Annotated[str, "Text to replace; must occur exactly once, so take in enough of what is around it."],
     new: Annotated[str, "What stands there afterwards."],
-) -> str:
+) -> ToolOutput:
     """Replace one piece of text in a UTF-8 file of the workspace."""
     old, new = well_formed(old, "edit_file: old"), well_formed(new, "edit_file: new")
     if not old:
@@ -102,7 +107,7 @@ async def edit_file(
     if old == new:
         raise ToolError("edit_file: old and new are the same")
 
-    def edit() -> str:
+    def edit() -> ToolOutput:
         workspace = Workspace(context.workspace)
         with workspace.open(path) as file:
             data = file.read(MAX_EDIT + 1)
@@ -113,8 +118,10 @@ async def edit_file(
         except UnicodeDecodeError as error:
             raise ToolError(f"edit_file: the file is not UTF-8 (byte {error.start}); use shell") from error
         place = _only_place(text, old)
-        workspace.write(path, (text[:place] + new + text[place + len(old) :]).encode())
-        return f"edited {safe(workspace.normalise(path))}, line {text.count(chr(10), 0, place) + 1}"
+        changed = (text[:place] + new + text[place + len(old) :]).encode()
+        workspace.write(path, changed)
+        told = f"edited {safe(workspace.normalise(path))}, line {text.count(chr(10), 0, place) + 1}"
+        return ToolOutput(told, patch=_written(workspace.normalise(path), changed))
 
     return await to_thread.run_sync(edit)
 
@@ -150,6 +157,13 @@ def _line(entry: Entry) -> str:
             return f"{name}@"
         case Kind.OTHER:
             return f"{name}  (pipe, socket or device)"
+
+
+def _written(path: str, data: bytes) -> StatePatch:
+    """What the host notes of a file that it wrote. A path that cannot be stored as it is, or is very long, is not."""
+    if len(path) > MAX_NOTED or sendable(path) != path:
+        return StatePatch()
+    return StatePatch(written=((path, hashlib.sha256(data).hexdigest()),))
 
 
 def _binary(file: BinaryIO) -> str:

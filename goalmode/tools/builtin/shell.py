@@ -40,6 +40,7 @@ async def shell(
         exit_code=result.exit_code,
         size=result.size,
         redactions=result.redactions,
+        varies=_duration(result),
     )
 
 
@@ -47,5 +48,9 @@ def _told(result: CommandResult, timeout_seconds: int) -> str:
     ending = f"exit code: {result.exit_code}"
     if result.timed_out:
         ending = f"ended by its time limit of {timeout_seconds} s, with everything it had started"
-    head = f"{ending}\nduration: {result.milliseconds / 1000:.1f} s\noutput: {result.size} bytes"
+    head = f"{ending}\n{_duration(result)}\noutput: {result.size} bytes"
     return f"{head}\n{result.output}" if result.output else head
+
+
+def _duration(result: CommandResult) -> str:
+    return f"duration: {result.milliseconds / 1000:.1f} s"

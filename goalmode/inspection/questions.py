@@ -1,0 +1,47 @@
+"""What goals ask, as plain values: the open questions of all of them, or everything that one has asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from goalmode.domain.goal import Goal
+from goalmode.domain.questions import Question
+from goalmode.inspection.seen import iso
+from goalmode.state import questions
+from goalmode.state.store import Store
+
+
+def open_everywhere(store: Store) -> list[dict[str, Any]]:
+    """What waits for an answer, oldest first.
+
+    Raises:
+        StoreUnreadable: a row has a shape we do not know.
+    """
+    with store.reading() as connection:
+        return [{"goal": uid, **described(question)} for uid, question in questions.every_open(connection)]
+
+
+def of_goal(store: Store, goal: Goal) -> list[dict[str, Any]]:
+    """All that a goal has asked, oldest first, with the answers."""
+    with store.reading() as connection:
+        return [{"goal": goal.uid, **described(question)} for question in questions.of_goal(connection, goal)]
+
+
+def described(question: Question) -> dict[str, Any]:
+    asking = question.asking
+    return {
+        "id": question.label,
+        "kind": asking.kind.value,
+        "status": question.status.value,
+        "text": asking.text,
+        "why": asking.why,
+        "options": list(asking.options),
+        "default": asking.default,
+        "default_at": iso(asking.default_at),
+        "session_id": asking.session_id,
+        "wakeup": question.wakeup,
+        "asked_at": iso(question.asked_at),
+        "answer": question.answer,
+        "answered_by": None if question.answered_by is None else question.answered_by.value,
+        "answered_at": iso(question.answered_at),
+    }

@@ -1,0 +1,1 @@
+"""Many goals, woken as they become due."""

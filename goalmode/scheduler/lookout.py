@@ -1,0 +1,49 @@
+"""What a server finds to do when it looks at the store: dead owners, due goals, defaults, and sources that came."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from goalmode.loop.ports import Event
+from goalmode.orchestrator.sources import fire_what_came
+from goalmode.state import due, wake_sources
+from goalmode.state.due import Due
+from goalmode.state.store import Store
+
+LOOKED_AT = 500
+"""Wake sources that one look asks the file system and the process table about; the next look goes on behind them."""
+
+
+@dataclass
+class Lookout:
+    """Looks at one store, for the goals of some host labels. One look is a few statements, each with its index."""
+
+    store: Store
+    labels: Collection[str]
+    _beyond: int = field(default=0, init=False)
+
+    def watch(self) -> list[Event]:
+        """Fire the sources that only looking tells of; returns what is to be told of it."""
+        with self.store.reading() as connection:
+            found, self._beyond = wake_sources.to_watch(
+                connection, self.labels, beyond=self._beyond, limit=LOOKED_AT
+            )
+        return [
+            Event("source", {"goal": f.open.uid, "source": f.open.source.label, "reason": f.reason})
+            for f in fire_what_came(self.store, found)
+        ]
+
+    def due(self, passing: Collection[int], limit: int, *, now: datetime | None = None) -> list[Due]:
+        """Whom to wake, at most `limit`: first goals whose owner died, then those that have been due for longest.
+
+        Args:
+            now: what is due by then; None for the present.
+        """
+        now = self.store.clock.now() if now is None else now
+        dead = [one for one in due.abandoned(self.store, self.labels) if one.goal not in passing]
+        asked = [one for one in due.defaults_due(self.store, self.labels, now) if one.goal not in passing]
+        waiting = due.goals_due(self.store, self.labels, now, limit=limit, passing=passing)
+        oldest = sorted([*asked, *waiting], key=lambda one: (one.since or now, one.goal))
+        return [*dead, *oldest][:limit]

@@ -1,0 +1,130 @@
+"""Questions to the user: asked by the ending of a wakeup, withdrawn when the goal is over. Answers: `answers.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from goalmode.domain.exits import Exit, ExitReason
+from goalmode.domain.goal import Goal
+from goalmode.domain.questions import AnsweredBy, Asking, Question, QuestionKind, QuestionStatus
+from goalmode.state import mapping
+from goalmode.state import tables as t
+from goalmode.state.store import Store
+
+MAX_SHOWN = 20
+"""Questions that a context is rendered from."""
+
+_KINDS = {
+    ExitReason.NEEDS_USER_INPUT: QuestionKind.INPUT,
+    ExitReason.WAITING_HUMAN: QuestionKind.HUMAN,
+}
+"""Endings that leave a question."""
+
+
+def ask(
+    store: Store, connection: sa.Connection, goal: int, wakeup: int, exit: Exit, *, now: datetime
+) -> None:
+    """Store the question that an ending puts to the user, if it puts one, as part of the commit that ends the wakeup.
+
+    An ending that waits for the user without saying for what asks in the words of its detail.
+    """
+    kind = _KINDS.get(exit.reason)
+    if kind is None:
+        return
+    asking = exit.question or Asking(kind, exit.detail)
+    last = connection.execute(
+        sa.select(sa.func.max(t.questions.c.number)).where(t.questions.c.goal == goal)
+    ).scalar()
+    connection.execute(
+        sa.insert(t.questions).values(
+            goal=goal,
+            number=int(last or 0) + 1,
+            wakeup=wakeup,
+            kind=asking.kind,
+            status=QuestionStatus.OPEN,
+            text=store.clean(asking.text),
+            why=store.clean(asking.why),
+            options=[store.clean(option) for option in asking.options],
+            default=store.clean(asking.default),
+            default_at=asking.default_at,
+            session_id=store.clean(asking.session_id),
+            answer="",
+            answered_by="",
+            asked_at=now,
+        )
+    )
+
+
+def withdraw(connection: sa.Connection, goal: int) -> None:
+    """Nobody need answer any more what is open: the goal is over."""
+    connection.execute(
+        sa.update(t.questions)
+        .where(t.questions.c.goal == goal, t.questions.c.status == QuestionStatus.OPEN)
+        .values(status=QuestionStatus.WITHDRAWN)
+    )
+
+
+def of_goal(connection: sa.Connection, goal: Goal) -> list[Question]:
+    """All questions of a goal, oldest first."""
+    return _read(connection, goal.uid, (t.questions.c.goal == goal.id,))
+
+
+def open_of(connection: sa.Connection, goal: Goal) -> list[Question]:
+    """What a goal waits to be told, oldest first."""
+    return _read(
+        connection, goal.uid, (t.questions.c.goal == goal.id, t.questions.c.status == QuestionStatus.OPEN)
+    )
+
+
+def every_open(connection: sa.Connection) -> list[tuple[str, Question]]:
+    """The open questions of all goals, each with its goal's public id, oldest first."""
+    rows = connection.execute(
+        sa.select(t.questions, t.goals.c.uid)
+        .join(t.goals, t.goals.c.id == t.questions.c.goal)
+        .where(t.questions.c.status == QuestionStatus.OPEN)
+        .order_by(t.questions.c.id)
+    ).all()
+    return [(row.uid, _question(row.uid, row)) for row in rows]
+
+
+def shown(connection: sa.Connection, goal: Goal) -> tuple[Question, ...]:
+    """Those that a context is rendered from, oldest first: what is open, and what was answered of late."""
+    waits = t.questions.c.status == QuestionStatus.OPEN
+    rows = connection.execute(
+        sa.select(t.questions)
+        .where(t.questions.c.goal == goal.id, t.questions.c.status != QuestionStatus.WITHDRAWN)
+        .order_by(waits.desc(), t.questions.c.number.desc())
+        .limit(MAX_SHOWN)
+    ).all()
+    return tuple(sorted((_question(goal.uid, row) for row in rows), key=lambda q: q.number))
+
+
+def _read(connection: sa.Connection, uid: str, chosen: Sequence[sa.ColumnElement[bool]]) -> list[Question]:
+    rows = connection.execute(sa.select(t.questions).where(*chosen).order_by(t.questions.c.number))
+    return [_question(uid, row) for row in rows]
+
+
+def _question(uid: str, row: sa.Row[Any]) -> Question:
+    by = row.answered_by
+    return Question(
+        number=row.number,
+        asking=Asking(
+            kind=mapping.word(uid, "question.kind", QuestionKind, row.kind),
+            text=row.text,
+            why=row.why,
+            options=tuple(map(str, row.options)),
+            default=row.default,
+            default_at=row.default_at,
+            session_id=row.session_id,
+        ),
+        status=mapping.word(uid, "question.status", QuestionStatus, row.status),
+        wakeup=row.wakeup,
+        asked_at=row.asked_at,
+        answer=row.answer,
+        answered_by=mapping.word(uid, "question.answered_by", AnsweredBy, by) if by else None,
+        answered_at=row.answered_at,
+    )

@@ -1,0 +1,211 @@
+"""A store in a file of SQLite's: how it is found, made, opened and protected, and what its errors mean."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError, TimeoutError
+
+from goalmode.errors import BadInput, StoreBusy, StoreError
+from goalmode.state.locks import check_locking
+
+PAGE_SIZE = 1024
+"""Bytes. Half the bytes written per turn of SQLite's default of 4096."""
+
+_MAGIC = b"SQLite format 3\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteFile:
+    """See `goalmode.state.engine.Database`."""
+
+    path: Path
+
+    @classmethod
+    def at(cls, url: str) -> SqliteFile:
+        """The file that `url` names: `sqlite:///PATH`, or a plain path.
+
+        Raises:
+            BadInput: the store would live in memory only.
+        """
+        name = url.removeprefix("sqlite:///")
+        if name in ("", ":memory:"):
+            raise BadInput("store", url, "a file: a goal outlives the process")
+        return cls(Path(name).expanduser())
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @property
+    def lease_now(self) -> None:
+        return None
+
+    def is_there(self) -> bool:
+        return self.path.exists()
+
+    def prepare(self, *, writable: bool) -> None:
+        if writable:
+            _make(self.path)
+        _check(self.path, writable=writable)
+        if writable:
+            check_locking(self.path.parent)
+
+    def writing(self, *, durable: bool, busy_seconds: float) -> sa.Engine:
+        """Every transaction is IMMEDIATE: a reader that becomes a writer cannot lose its turn.
+
+        A transaction cannot change `synchronous`, so each class of commits has its own engine.
+        """
+        engine = sa.create_engine(
+            f"sqlite:///{self.path}",
+            connect_args={"timeout": busy_seconds, "check_same_thread": False},
+            json_deserializer=_from_json,
+            hide_parameters=True,
+        )
+
+        @event.listens_for(engine, "connect")
+        def connect(dbapi: Any, _record: object) -> None:
+            dbapi.isolation_level = None  # The driver must not begin by itself: it would skip DDL and SELECT.
+            for pragma in (
+                f"page_size={PAGE_SIZE}",
+                "journal_mode=WAL",
+                f"synchronous={'FULL' if durable else 'NORMAL'}",
+                f"busy_timeout={int(busy_seconds * 1000)}",
+                "foreign_keys=ON",
+            ):
+                dbapi.execute(f"PRAGMA {pragma}")
+
+        @event.listens_for(engine, "begin")
+        def begin(connection: sa.Connection) -> None:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+        return engine
+
+    def reading(self, *, busy_seconds: float) -> sa.Engine:
+        engine = sa.create_engine(
+            "sqlite://",
+            creator=lambda: _open_reading(self.path, busy_seconds=busy_seconds),
+            poolclass=sa.QueuePool,
+            json_deserializer=_from_json,
+            hide_parameters=True,
+        )
+
+        @event.listens_for(engine, "begin")
+        def begin(connection: sa.Connection) -> None:
+            connection.exec_driver_sql("BEGIN DEFERRED")
+
+        return engine
+
+    @contextmanager
+    def plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise _translate(self.path, str(error.orig)) from None
+        except sqlite3.Error as error:
+            raise _translate(self.path, str(error)) from None
+        except TimeoutError:
+            raise StoreBusy(f"store {self.path}: too many threads wait for it") from None
+
+    def locks(self) -> Path:
+        return self.path.with_name(f"{self.path.name}-locks")
+
+    def copy_to(self, target: Path) -> None:
+        """By SQLite's own backup: a plain copy of a live WAL store is not one."""
+        try:
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            raise StoreError(f"backup {target}: is there already; nothing was written") from None
+        except OSError as error:
+            raise StoreError(f"backup {target}: cannot be created: {error.strerror}") from None
+        try:
+            with (
+                self.plain_errors(),
+                closing(_open_reading(self.path)) as source,
+                closing(sqlite3.connect(target)) as copy,
+            ):
+                source.backup(copy)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+
+    def kind(self) -> str:
+        return f"SQLite {sqlite3.sqlite_version}"
+
+    def size(self) -> int:
+        beside = [self.path, self.path.with_name(f"{self.path.name}-wal")]
+        return sum(path.stat().st_size for path in beside if path.exists())
+
+
+def _make(path: Path) -> None:
+    """Create the store's file for its user alone, in a directory for its user alone, if it is not there."""
+    try:
+        if not path.parent.exists():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StoreError(f"store {path}: cannot be created: {error.strerror}") from None
+
+
+def _check(path: Path, *, writable: bool) -> None:
+    """Refuse what is no store, before SQLite touches it."""
+    if path.is_dir():
+        raise StoreError(f"store {path}: is a directory; a file is needed")
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_MAGIC))
+    except FileNotFoundError:
+        raise StoreError(f"store {path}: does not exist") from None
+    except OSError as error:
+        raise StoreError(f"store {path}: cannot be read: {error.strerror}") from None
+    if magic and magic != _MAGIC:
+        raise StoreError(f"store {path}: is not a goalmode store (not an SQLite file)")
+    if writable and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        raise StoreError(
+            f"store {path}: is read-only; make the file and its directory writable, or use --store"
+        )
+
+
+def _open_reading(path: Path, *, busy_seconds: float = 60.0) -> sqlite3.Connection:
+    """A connection that cannot write, also where nothing can."""
+    # Where the directory is read-only and no WAL is left, SQLite needs to be told that nothing can change.
+    wal = Path(f"{path}-wal")
+    settled = not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
+    uri = f"{path.absolute().as_uri()}?{'immutable=1' if settled else 'mode=ro'}"
+    return sqlite3.connect(uri, uri=True, timeout=busy_seconds, check_same_thread=False, isolation_level=None)
+
+
+def _from_json(text: str) -> Any:
+    """A stored JSON value; text that is none stays text, so that only what reads the field refuses it, by its name."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _translate(path: Path, text: str) -> StoreError:
+    lowered = text.lower()
+    if "locked" in lowered or "busy" in lowered:
+        return StoreBusy(f"store {path}: is locked by another process ({text})")
+    if "readonly" in lowered:
+        return StoreError(f"store {path}: is read-only ({text})")
+    if "full" in lowered:
+        return StoreError(f"store {path}: the disk is full ({text})")
+    if "malformed" in lowered or "not a database" in lowered or "corrupt" in lowered:
+        return StoreError(f"store {path}: is corrupt ({text}); restore a backup")
+    if "no such table" in lowered or "no such column" in lowered:
+        return StoreError(f"store {path}: is not a goalmode store of this version ({text})")
+    if "unable to open" in lowered or "disk i/o" in lowered:
+        return StoreError(f"store {path}: cannot be read or written ({text})")
+    return StoreError(f"store {path}: {text}")
