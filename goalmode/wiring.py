@@ -248,6 +248,7 @@ def begin_wakeup(
     tools: Sequence[Tool] = (),
     only_if_due: bool = True,
     shop: Workshop | None = None,
+    delivery: int | None = None,
 ) -> Wake | Skip:
     """Claim `goal` for one wakeup, its context rendered afresh. Starts the heartbeat.
 
@@ -258,7 +259,7 @@ def begin_wakeup(
         BadInput: the goal's cost is limited, and the model has no price.
     """
     made = shop or workshop(goal, profile, tools=tools)
-    return orchestrator.begin_wakeup(store, goal.id, made, only_if_due=only_if_due)
+    return orchestrator.begin_wakeup(store, goal.id, made, only_if_due=only_if_due, delivery=delivery)
 
 
 async def run_wakeup(

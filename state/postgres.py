@@ -74,9 +74,7 @@ class PostgresDatabase:
             return bool(sa.inspect(connection).get_table_names())
 
     def prepare(self, *, writable: bool) -> None:
-        with self._alone() as connection:
-            if writable and connection.exec_driver_sql("SELECT pg_is_in_recovery()").scalar():
-                raise StoreError(f"store {self.name}: is a standby and read-only; name the primary server")
+        """Nothing to do: the first connection tells what is wrong, and a standby refuses the first write."""
 
     def reading(self, *, busy_seconds: float) -> sa.Engine:
         engine = self._engine(busy_seconds, isolation_level="REPEATABLE READ")

@@ -56,7 +56,11 @@ class WakeupSeen:
 
 @dataclass(frozen=True, slots=True)
 class CallSeen:
-    """One tool call. `outcome` is None as long as none is stored. The bodies are ids."""
+    """One tool call. `outcome` is None as long as none is stored. The bodies are ids.
+
+    Attributes:
+        known_by: the same for equal calls with equal results.
+    """
 
     call_id: str
     tool: str
@@ -67,6 +71,7 @@ class CallSeen:
     brief: str
     result_bytes: int
     result: int | None
+    known_by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,15 @@ def exists(url: str | None) -> bool:
         BadInput: `url` names no store. StoreError: its server cannot be reached.
     """
     return engine.database_at(url or default_url()).is_there()
+
+
+def on_server(url: str | None) -> bool:
+    """Whether the store is in a database of a server, and not in a file of this machine.
+
+    Raises:
+        BadInput: `url` names no store.
+    """
+    return engine.database_at(url or default_url()).path is None
 
 
 def name_of(url: str | None) -> str:
@@ -335,6 +349,7 @@ def _call(row: sa.Row[Any]) -> CallSeen:
         row.brief,
         row.result_bytes,
         row.result,
+        f"{row.tool}:{row.args_sha}:{row.outcome}:{row.result_sha}",
     )
 
 

@@ -77,6 +77,12 @@ class GoalRow(SQLModel, table=True):
             sqlite_where=sa.text("status = 'ACTIVE'"),
             postgresql_where=sa.text("status = 'ACTIVE'"),
         ),
+        sa.Index(
+            "ix_goals_issued",
+            "issued_at",
+            sqlite_where=sa.text("issued_at IS NOT NULL"),
+            postgresql_where=sa.text("issued_at IS NOT NULL"),
+        ),
     )
     id: int | None = c.key()
     uid: str = Field(sa_column=sa.Column(sa.String(32), nullable=False, unique=True))
@@ -110,6 +116,8 @@ class GoalRow(SQLModel, table=True):
     obstacles: dict[str, Any] = c.json()
     created_at: datetime | None = c.time(nullable=False)
     updated_at: datetime | None = c.time(nullable=False)
+    delivery: int = c.whole(zero=True)
+    issued_at: datetime | None = c.time()
 
 
 class GoalRevisionRow(SQLModel, table=True):

@@ -100,7 +100,7 @@ def add(store: Store, connection: sa.Connection, goal: int, planned: Planned, *,
         )
     )
     note(store, connection, goal, "scheduled", {"source": source.label, "what": str(spec)}, now=now)
-    _hold(connection, goal, source, now)
+    _hold(connection, goal, source, store.clean(source.awaited), now)
     return source
 
 
@@ -135,7 +135,7 @@ def unschedule(store: Store, goal: Goal, number: int, *, now: datetime) -> WakeS
         )
         note(store, connection, goal.id, "unscheduled", {"source": source.label}, now=now)
         first = earliest(connection, goal.id)
-        due = (now, "unscheduled") if first is None else (first.next_at, str(first))
+        due = (now, "unscheduled") if first is None else (first.next_at, first.awaited)
         connection.execute(
             sa.update(t.goals)
             .where(t.goals.c.id == goal.id, *_IDLE, t.goals.c.next_wakeup_at == source.next_at)
@@ -147,13 +147,13 @@ def unschedule(store: Store, goal: Goal, number: int, *, now: datetime) -> WakeS
 def of_goal(connection: sa.Connection, goal: Goal, *, only_open: bool = False) -> list[WakeSource]:
     """A goal's sources, oldest first."""
     chosen = [_S.goal == goal.id, *([_OPEN] if only_open else [])]
-    rows = connection.execute(sa.select(t.wake_sources).where(*chosen).order_by(_S.number))
+    rows = _rows(connection, sa.select(t.wake_sources).where(*chosen).order_by(_S.number), goal.uid)
     return [_source(goal.uid, row) for row in rows]
 
 
 def open_of(connection: sa.Connection, goal: int) -> list[Open]:
     """The open sources of one goal, ready to be looked at."""
-    rows = connection.execute(_with_goals().where(_S.goal == goal, _OPEN).order_by(_S.id))
+    rows = _rows(connection, _with_goals().where(_S.goal == goal, _OPEN).order_by(_S.id), f"number {goal}")
     return [_open(row) for row in rows]
 
 
@@ -164,13 +164,13 @@ def to_watch(
 
     One of unknown shape is left out here: it is told when its goal is woken.
     """
-    rows = connection.execute(
+    statement = (
         _with_goals()
         .where(_OPEN, _LOOKED_AT, _S.id > beyond, t.goals.c.host_label.in_(labels), *_IDLE)
         .order_by(_S.id)
         .limit(limit)
-    ).all()
-    found = []
+    )
+    rows, found = _rows(connection, statement, "of some number"), []
     for row in rows:
         try:
             found.append(_open(row))
@@ -208,7 +208,7 @@ def scheduled(connection: sa.Connection, goal: int, exit: Exit, after: Aftermath
         return after
     if exit.wake_at is not None and exit.wake_at <= first.next_at:
         return after
-    return replace(after, next_wakeup_at=first.next_at, wake_reason=str(first))
+    return replace(after, next_wakeup_at=first.next_at, wake_reason=first.awaited)
 
 
 def earliest(connection: sa.Connection, goal: int) -> WakeSource | None:
@@ -262,7 +262,7 @@ def _waited_for(connection: sa.Connection, goal: int) -> list[tuple[int, str]]:
     return [(int(row.target), row.uid) for row in rows]
 
 
-def _hold(connection: sa.Connection, goal: int, source: WakeSource, now: datetime) -> None:
+def _hold(connection: sa.Connection, goal: int, source: WakeSource, reason: str, now: datetime) -> None:
     """A new source holds an idle goal back; not from a retry, nor from an earlier time that was asked for."""
     at = sa.bindparam("at", source.next_at, type_=t.goals.c.next_wakeup_at.type)
     sooner = sa.select(_S.id).where(
@@ -272,7 +272,7 @@ def _hold(connection: sa.Connection, goal: int, source: WakeSource, now: datetim
     connection.execute(
         sa.update(t.goals)
         .where(t.goals.c.id == goal, *_IDLE, t.goals.c.failures == 0, ~sooner.exists(), ~asked)
-        .values(next_wakeup_at=source.next_at, wake_reason=str(source), updated_at=now)
+        .values(next_wakeup_at=source.next_at, wake_reason=reason, updated_at=now)
     )
 
 
@@ -311,6 +311,15 @@ def _close(store: Store, connection: sa.Connection, firing: Firing, now: datetim
         raise _NotFired
     data = {"source": source.label, "reason": firing.reason}
     note(store, connection, firing.open.goal, "wake_source", data, now=now)
+
+
+def _rows(connection: sa.Connection, statement: sa.Select[Any], goal: str) -> Sequence[sa.Row[Any]]:
+    try:
+        return connection.execute(statement).all()
+    except ValueError as error:
+        raise StoreUnreadable(
+            f"goal {goal}: a time of a wake source that is stored is none: {error}"
+        ) from None
 
 
 def _with_goals() -> sa.Select[Any]:

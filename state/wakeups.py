@@ -124,6 +124,7 @@ def claim(
     counted: bool,
     now: datetime,
     price: Price | None = None,
+    delivery: int | None = None,
 ) -> Claimed | None:
     """Take the goal for one wakeup, if it is still what the context was rendered from; None if it is not.
 
@@ -133,8 +134,10 @@ def claim(
         reserve: what the first call may cost; charged if the process dies before it is known.
         counted: whether it counts towards the goal's wakeups (not one that only finds its budget spent).
         price: of the model's tokens, for all that the wakeup spends.
+        delivery: by which the goal came here; it must be the newest, and have claimed nothing yet.
     """
     owner = store.owner
+    delivered = () if delivery is None else (t.goals.c.delivery == delivery, t.goals.c.issued_at.is_not(None))
     with store.writing(durable=False) as connection:
         fence = connection.execute(
             sa.update(t.goals)
@@ -145,9 +148,11 @@ def claim(
                 t.goals.c.status == GoalStatus.ACTIVE,
                 t.goals.c.control == Control.NONE,
                 ~sa.exists().where(t.wakeups.c.goal == goal.id, t.wakeups.c.exit_reason.is_(None)),
+                *delivered,
             )
             .values(
                 fence=t.goals.c.fence + 1,
+                issued_at=None,
                 spent_wakeups=t.goals.c.spent_wakeups + int(counted),
                 updated_at=now,
             )

@@ -133,7 +133,8 @@ def turns(found: Sequence[Row]) -> None:
             code = "" if call["exit_code"] is None else f", exit {call['exit_code']}"
             outcome = call["outcome"] or "running"
             brief = f" {one_line(call['brief'])}" if call["brief"] else ""
-            say(f"    {call['tool']}{brief}: {outcome}{code}, {call['milliseconds']} ms")
+            again = f" ({call['in_a_row']} times in a row)" if call["in_a_row"] > 1 else ""
+            say(f"    {call['tool']}{brief}: {outcome}{code}, {call['milliseconds']} ms{again}")
             for name in ("arguments", "result"):
                 if call.get(name):
                     say(f"      {name}:")

@@ -181,6 +181,11 @@ def told(event: Event) -> str:
         case "context_rerendered":
             before, after = f"{data['tokens_before']:,}", f"{data['context_tokens']:,}"
             return f"turn {data['turn']}  the work window is full: {before} tokens became {after}"
+        case "settling":
+            return f"its ending stands; after {data['turns']} turns the model is asked what to remember"
+        case "settled":
+            why = f" ({one_line(data['detail'], 200)})" if data["detail"] else ""
+            return f"settlement {data['settlement']}{why}"
         case "retry":
             return (
                 f"asking again in {data['seconds']:.0f} s, after attempt {data['attempt']}: {data['error']}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +22,7 @@ from goalmode.domain.exits import Exit, ExitReason
 from goalmode.errors import BadInput
 from goalmode.loop.ports import Event
 from goalmode.orchestrator.goals import parse_seconds
+from goalmode.scheduler import dbos
 from goalmode.scheduler.daemon import CONCURRENCY, Daemon
 from goalmode.scheduler.stopping import CLOSING_SECONDS
 from goalmode.state import reading
@@ -33,6 +35,9 @@ LONGEST_GRACE = 86_400.0
 
 _CTRL_C = Exit(ExitReason.INTERRUPTED, "Ctrl-C", {"requested": True})
 """The server is stopped, not its goals: they go on when a server runs again."""
+
+STORE, DBOS = "store", "dbos"
+"""Who says which server wakes what: the store, or DBOS by delivering it."""
 
 _THREADS = 40
 """Beside those of the wakeups, for tools and for the store."""
@@ -63,8 +68,23 @@ _THREADS = 40
     type=UTF8,
     help="Wake the goals of this host label. Repeatable. [default: this host's]",
 )
+@click.option(
+    "--engine",
+    type=click.Choice([STORE, DBOS]),
+    default=STORE,
+    show_default=True,
+    help="dbos: goals are delivered to servers on several machines, which share a store on PostgreSQL.",
+)
 @common  # fmt: skip
-def serve(concurrency: int, poll: str, grace: str, once: bool, labels: Sequence[str], common: Common) -> int:
+def serve(
+    concurrency: int,
+    poll: str,
+    grace: str,
+    once: bool,
+    labels: Sequence[str],
+    engine: str,
+    common: Common,
+) -> int:
     """Wake all goals as they become due, the longest due first, several at once. Several servers may share a store.
 
     A goal whose model is not configured here is passed over, and said so. SIGTERM and Ctrl-C stop claiming; wakeups
@@ -74,24 +94,55 @@ def serve(concurrency: int, poll: str, grace: str, once: bool, labels: Sequence[
     patience = _span(grace, "grace", 0.0, LONGEST_GRACE)
     if any(not label.strip() for label in labels):
         raise BadInput("label", "", "a text that is not blank")
+    if engine == DBOS:
+        if once:
+            raise BadInput("once", "--engine dbos", "for --engine store: of deliveries none is the last")
+        dbos.require(common.store)
     here = Owner.current()
     with writing(common, replace(here, serves=frozenset(labels))) as store:
         _warn(store)
         served = tuple(dict.fromkeys(labels)) or (here.host_label,)
         waker, log = Waker(store, common), Log(store, common)
-        daemon = Daemon(store, waker, labels=served, concurrency=concurrency, sink=log)
         log(Event("serving", {"labels": served, "owner": here.name, "concurrency": concurrency}))
         with Interrupts(waker.end_tools, ctrl_c=_CTRL_C) as interrupts:
             stop = _Stop(interrupts, patience)
-            body = (
-                partial(daemon.once, stop, grace_seconds=patience)
-                if once
-                else partial(daemon.serve, stop, poll_seconds=seconds, grace_seconds=patience)
-            )
-            anyio.run(_with_threads, concurrency, body)
+            made = _daemon(engine, store, waker, served, concurrency, seconds, log, interrupts)
+            with made as daemon:
+                body = (
+                    partial(daemon.once, stop, grace_seconds=patience)
+                    if once
+                    else partial(daemon.serve, stop, poll_seconds=seconds, grace_seconds=patience)
+                )
+                anyio.run(_with_threads, concurrency, body)
             stop.in_time()
         log(Event("stopped"))
     return 0
+
+
+@contextmanager
+def _daemon(
+    engine: str,
+    store: Store,
+    waker: Waker,
+    labels: Sequence[str],
+    concurrency: int,
+    poll_seconds: float,
+    log: Log,
+    interrupts: Interrupts,
+) -> Iterator[Daemon]:
+    if engine == STORE:
+        yield Daemon(store, waker, labels=labels, concurrency=concurrency, sink=log)
+        return
+    with dbos.daemon(
+        store,
+        waker,
+        labels=labels,
+        concurrency=concurrency,
+        poll_seconds=poll_seconds,
+        sink=log,
+        stop=lambda: interrupts.asked,
+    ) as made:
+        yield made
 
 
 class _Stop:

@@ -59,8 +59,10 @@ class Waker:
         self._wakes: set[Wake] = set()
         store.redact = self._secrets
 
-    async def __call__(self, goal_id: int, sink: Sink, stop: Callable[[], Exit | None]) -> Ending:
-        """Wake the goal if it is due; see `goalmode.scheduler.daemon.WakeGoal`.
+    async def __call__(
+        self, goal_id: int, sink: Sink, stop: Callable[[], Exit | None], delivery: int | None = None
+    ) -> Ending:
+        """Wake the goal if it is due; see `goalmode.scheduler.daemon.WakeGoal`. `delivery`: by which it came here.
 
         Raises:
             GoalmodeError: its model is not configured, its rows are of unknown shape, or the store fails.
@@ -74,7 +76,9 @@ class Waker:
             redact=configured.redact,
             prompts=configured.prompts,
         )
-        begin = partial(begin_wakeup, self._store, goal, profile=shop.profile, shop=shop)
+        begin = partial(
+            begin_wakeup, self._store, goal, profile=shop.profile, shop=shop, delivery=delivery
+        )
         model = open_model(
             configured.profile, configured.key, clock=self._store.clock, lang=goal.settings.lang
         )

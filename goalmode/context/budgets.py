@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from goalmode.context.escape import line
 from goalmode.context.render import Words
 from goalmode.domain.cost import dollars
 from goalmode.domain.snapshot import Snapshot
+from goalmode.domain.wake import has_come
 
 
 def budget_lines(snapshot: Snapshot, words: Words, turns_left: int) -> list[str]:
-    """One line for the time, the wakeup's turns, each limit that is set, and what is spent."""
+    """One line for the time, what woke the goal, the wakeup's turns, each limit that is set, and what is spent."""
     limits, spent = snapshot.goal.limits, snapshot.goal.spent
-    lines = [
-        words("now", time=time_text(snapshot.now), wakeup=snapshot.wakeup),
-        words("quota", turns_left=turns_left),
-    ]
+    lines = [words("now", time=time_text(snapshot.now), wakeup=snapshot.wakeup)]
+    if has_come(snapshot.goal.wake_reason):
+        lines.append(words("woken", by=line(snapshot.goal.wake_reason)))
+    lines.append(words("quota", turns_left=turns_left))
     counted = (
         ("turns", limits.turns, spent.turns),
         ("wakeups", limits.wakeups, spent.wakeups),

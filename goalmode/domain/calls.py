@@ -97,7 +97,7 @@ def digest(text: str) -> str:
 
 
 def arguments_digest(raw: str) -> str:
-    """By what equal arguments are known: as values, whatever the order of their keys; as written where they are none."""
+    """By what equal arguments are known: as values, in whatever order; as they are written where they are none."""
     try:
         value = json.loads(raw) if raw.strip() else {}
         return digest(json.dumps(value, sort_keys=True, separators=(",", ":")))

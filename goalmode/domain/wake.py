@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -174,12 +175,22 @@ class WakeSource:
     def recurs(self) -> bool:
         return isinstance(self.spec, Every | Cron)
 
+    @property
+    def awaited(self) -> str:
+        """The wake reason of a goal that is held back by it."""
+        return f"waits for {self}"
+
     def __str__(self) -> str:
-        """What is waited for, in words: the reason that the goal is not due before."""
+        """What is waited for, in words."""
         until = (
             "" if self.ceiling_at is None else f", or {self.ceiling_at.isoformat(timespec='seconds')} comes"
         )
         return f"{self.label}: {self.spec}{until}"
+
+
+def has_come(wake_reason: str) -> bool:
+    """Whether a wake reason is that of a source that came, or was given up: such a one begins with its label."""
+    return re.match(r"S\d+: ", wake_reason) is not None
 
 
 def next_tick(due: datetime, seconds: float, now: datetime) -> datetime:

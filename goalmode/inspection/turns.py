@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from goalmode.domain.calls import CallOutcome
+from goalmode.domain.calls import SUBSTANTIVE, CallOutcome
 from goalmode.domain.goal import Goal
 from goalmode.inspection.seen import iso, runs
 from goalmode.state import locks, reading
 from goalmode.state.reading import CallSeen, TurnSeen, WakeupSeen
 from goalmode.state.store import Store
+
+_MADE = (CallOutcome.SUCCESS, CallOutcome.FAILED)
 
 
 def turns(store: Store, goal: Goal, *, wakeup: int | None = None, full: bool = False) -> list[dict[str, Any]]:
@@ -24,11 +26,30 @@ def turns(store: Store, goal: Goal, *, wakeup: int | None = None, full: bool = F
         found = reading.turns(connection, goal.id, wakeup=wakeup)
         wakeups = {seen.seq: seen for seen in reading.wakeups(connection, goal.id)}
         texts = reading.texts(connection, found) if full else None
-    return [_turn(store, goal, turn, wakeups[turn.wakeup], texts) for turn in found]
+    times = _in_a_row(found)
+    return [_turn(store, goal, turn, wakeups[turn.wakeup], texts, times) for turn in found]
+
+
+def _in_a_row(found: Sequence[TurnSeen]) -> Mapping[tuple[int, int, str], int]:
+    """How often each call that read or wrote was made in a row with the same result; by wakeup, turn and id."""
+    times: dict[tuple[int, int, str], int] = {}
+    before, count = ("", 0), 0
+    for turn in found:
+        for call in turn.calls:
+            if call.effect in SUBSTANTIVE and call.outcome in _MADE:
+                same = (call.known_by, turn.wakeup)
+                before, count = same, count + 1 if same == before else 1
+                times[turn.wakeup, turn.seq, call.call_id] = count
+    return times
 
 
 def _turn(
-    store: Store, goal: Goal, turn: TurnSeen, wakeup: WakeupSeen, texts: Mapping[int, str] | None
+    store: Store,
+    goal: Goal,
+    turn: TurnSeen,
+    wakeup: WakeupSeen,
+    texts: Mapping[int, str] | None,
+    times: Mapping[tuple[int, int, str], int],
 ) -> dict[str, Any]:
     said, arguments = reading.reply_of((texts or {}).get(turn.reply or 0, ""))
     shown: dict[str, Any] = {
@@ -61,6 +82,7 @@ def _turn(
         shown["text"] = said
     for call in turn.calls:
         row = _call(call, _outcome(store, goal, call, wakeup))
+        row["in_a_row"] = times.get((turn.wakeup, turn.seq, call.call_id), 1)
         if texts is not None:
             row["arguments"] = arguments.get(call.call_id, "")
             row["result"] = texts.get(call.result or 0, "")

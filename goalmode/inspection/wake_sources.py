@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -60,7 +61,7 @@ def described(source: WakeSource) -> dict[str, Any]:
 def _by_rule(goal: Goal, sources: list[WakeSource], store: Store) -> list[dict[str, Any]]:
     """What the goal's last ending, or a user, left for its next wakeup, unless that is one of its sources."""
     due, reason = goal.next_wakeup_at, goal.wake_reason
-    if due is None or any(reason == str(source) for source in sources):
+    if due is None or any(reason == source.awaited for source in sources):
         return []
     if reason in _BY_RULE:
         kind, by = _BY_RULE[reason]
@@ -96,7 +97,9 @@ def _in_its_zone(due: datetime | None, spec: Spec) -> str | None:
     """A time as its user thinks of it: in the zone of a cron line, in the offset that was given."""
     match spec:
         case Cron(_, zone) if due is not None:
-            return due.astimezone(ZoneInfo(zone)).isoformat()
+            with suppress(KeyError, ValueError, OSError):  # Another machine may know less zones.
+                return due.astimezone(ZoneInfo(zone)).isoformat()
+            return iso(due)
         case At(time):
             return time.isoformat()
         case _:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+import anyio
 from anyio import to_thread
 
 from goalmode.domain import budget
@@ -43,15 +44,19 @@ _TIME = ("active_seconds", "deadline")
 async def settle(run: Run, call: Call, end: Exit, checks: Sequence[CheckResult]) -> Exit:
     """The ending that the wakeup closes with: `end`, with how settlement went in its facts if it was due."""
     tool = run.ports.registry.lookup(REMEMBER)
-    goal = await to_thread.run_sync(run.wake.longterm.goal)
-    if tool is None or not settles(goal, end, wrapped_up=call.purpose is Purpose.WRAP_UP):
+    if tool is None:
         return end
-    run.pending = pending = Pending(end, tuple(checks), run.wake.goal.revision)
-    await to_thread.run_sync(run.wake.longterm.hold, pending)
+    with anyio.CancelScope(shield=True):  # An ending that is reached is not lost to a stop at this moment.
+        goal = await to_thread.run_sync(run.wake.longterm.goal)
+        if not settles(goal, end, wrapped_up=call.purpose is Purpose.WRAP_UP):
+            return end
+        run.pending = pending = Pending(end, tuple(checks), run.wake.goal.revision)
+        await to_thread.run_sync(run.wake.longterm.hold, pending)
     offered = Registry([tool, NOTHING] if run.ports.profile.protocol is Protocol.JSON else [tool])
     run.emit("settling", turns=goal.stretch_turns)
     settlement, why = await _attempts(run, end, offered)
-    await to_thread.run_sync(run.wake.longterm.finish, settlement)
+    with anyio.CancelScope(shield=True):
+        await to_thread.run_sync(run.wake.longterm.finish, settlement)
     run.pending = pending = pending.after(settlement, why)
     run.emit("settled", settlement=settlement.value, detail=why)
     return pending.exit

@@ -310,7 +310,7 @@ class Wake:
         return max(0, int((self._mark - mark) * 1000))
 
     def fenced(self) -> None:
-        """Another owner has the goal: nothing of this wakeup goes on, and all that is stored of it is that it was late."""
+        """Another owner has the goal: nothing of this wakeup goes on, and it leaves no trace but an event."""
         self.end_tools()
         with suppress(StoreError):
             events.fenced(self._store, self._claimed, self._store.clock.now())
@@ -331,6 +331,7 @@ def begin_wakeup(
     *,
     heartbeat: Heartbeat | None = None,
     only_if_due: bool = True,
+    delivery: int | None = None,
     jitter: Callable[[], float] = random.random,
 ) -> Wake | Skip:
     """Claim a goal for one wakeup, its context rendered afresh. Starts the heartbeat.
@@ -369,6 +370,7 @@ def begin_wakeup(
         counted=over is None,
         now=store.clock.now(),
         price=renderer.profile.price,
+        delivery=delivery,
     )
     if claimed is None:
         return Skip(SkipReason.SUPERSEDED, "somebody else woke or changed the goal at the same moment")

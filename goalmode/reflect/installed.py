@@ -5,9 +5,11 @@ Its loop is called here, with a handler that derives from its own and a client t
 
 from __future__ import annotations
 
+import io
 import threading
 import traceback
 from collections.abc import Callable, Generator, Sequence
+from contextlib import redirect_stdout
 from datetime import datetime
 from functools import partial
 from importlib import import_module
@@ -44,7 +46,8 @@ def load() -> ModuleType:
         BadInput: it is not installed, or is one that we do not know. ConfigError: its `mykey.py` is missing or wrong.
     """
     try:
-        main = import_module(f"{NAME}.agentmain")
+        with redirect_stdout(io.StringIO()):
+            main = import_module(f"{NAME}.agentmain")
     except ModuleNotFoundError as error:
         if error.name in (NAME, f"{NAME}.agentmain"):
             raise BadInput("genericagent", "not installed", "pip install genericagent==1.0.7") from None

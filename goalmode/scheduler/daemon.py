@@ -14,7 +14,7 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from goalmode.domain.exits import Exit, SkipReason
-from goalmode.errors import GoalmodeError, StoreError
+from goalmode.errors import GoalmodeError, StoreError, StoreUnreadable
 from goalmode.loop.ports import Event, Sink
 from goalmode.orchestrator.run import Ending
 from goalmode.orchestrator.wake import Skip
@@ -43,6 +43,7 @@ class Daemon:
         concurrency: wakeups at once.
         sink: is told what happens: `claimed`, `ended`, `skipped`, `recovered`, `taken_over`, `source`,
             `store`, `stopping`.
+        lookout: finds what there is to do; None for looking at the store.
     """
 
     def __init__(
@@ -53,10 +54,11 @@ class Daemon:
         labels: Collection[str],
         concurrency: int = CONCURRENCY,
         sink: Sink,
+        lookout: Lookout | None = None,
     ) -> None:
         self._store, self._wake_goal, self._sink = store, wake_goal, sink
         self._concurrency = concurrency
-        self._lookout = Lookout(store, tuple(labels))
+        self._lookout = lookout or Lookout(store, tuple(labels))
         self._patience = Patience()
         self._running: set[int] = set()
         self._woken: set[int] = set()
@@ -83,6 +85,8 @@ class Daemon:
                     await self.tick(group)
                 except StoreError as error:
                     self._store_trouble(str(error))
+                except Exception as error:  # noqa: BLE001 - a row that nobody can read stops no server
+                    self._store_trouble(f"{type(error).__name__}: {error}")
                 await self._pause(poll_seconds, stop)
             self._stop(asked, grace_seconds)
 
@@ -123,15 +127,25 @@ class Daemon:
         passing = self._running | self._patience.passed_over(self._store.clock.monotonic())
         if due_by is not None:
             passing |= self._woken
-        for event in await to_thread.run_sync(self._lookout.watch):
-            self._sink(event)
+        trouble = await self._watch()
         found = await to_thread.run_sync(lambda: self._lookout.due(passing, room, now=due_by))
-        self._trouble = ""
+        self._store_trouble(trouble)
         for due in found:
             self._running.add(due.goal)
-            self._woken.add(due.goal)
+            if due_by is not None:
+                self._woken.add(due.goal)
             group.start_soon(self._wake, due)
         return len(found)
+
+    async def _watch(self) -> str:
+        """Fire the sources that came; returns what is wrong with those that nobody can read: goals are due without them."""
+        try:
+            came = await to_thread.run_sync(self._lookout.watch)
+        except StoreUnreadable as error:
+            return str(error)
+        for event in came:
+            self._sink(event)
+        return ""
 
     async def _wake(self, due: Due) -> None:
         turnwise = Turnwise(self.stopping)
@@ -188,9 +202,9 @@ class Daemon:
 
     def _store_trouble(self, detail: str) -> None:
         """A store that cannot be read is looked at again and again, and told of once."""
-        if detail != self._trouble:
-            self._trouble = detail
+        if detail and detail != self._trouble:
             self._tell("store", detail=detail)
+        self._trouble = detail
 
     async def _pause(self, seconds: float, stop: Callable[[], Exit | None]) -> None:
         """Wait for the next look; it comes sooner where a wakeup that ended has left room."""
@@ -199,6 +213,10 @@ class Daemon:
             await anyio.sleep(min(left, STEP_SECONDS))
             left -= STEP_SECONDS
         self._freed = False
+
+    def hurry(self) -> None:
+        """Look again at once. From any thread."""
+        self._freed = True
 
     def _tell(self, kind: str, **data: Any) -> None:
         self._sink(Event(kind, data))

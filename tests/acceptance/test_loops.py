@@ -57,6 +57,6 @@ def test_one_side_effect_asked_for_five_times_in_a_reply_and_again(world: World)
     answered = world.provider.requests[1]
     assert len(results(answered)) == 5
     assert "made 5 times in a row" in world.provider.told(1)
-    shown = [c["outcome"] for turn in world.turns(goal) for c in turn["calls"]]
-    assert shown == ["success"] * 10
+    shown = [(c["outcome"], c["in_a_row"]) for turn in world.turns(goal) for c in turn["calls"]]
+    assert shown == [("success", n) for n in range(1, 11)]
     assert world.provider.violations() == []

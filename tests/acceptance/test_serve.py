@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,31 @@ def test_sigterm_lets_the_turn_that_runs_end(goalmode: Command, workspace: Path,
     assert reasons(goalmode, goal) == ["INTERRUPTED"]
     assert (workspace / "marks").read_text() == "x\n"
     assert len(provider.stub.requests) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite
+def test_a_store_that_is_locked_keeps_no_server_beyond_its_grace(
+    goalmode: Command, workspace: Path, provider: Provider
+) -> None:
+    """What cannot be closed in time is left open, said so with exit code 1, and found interrupted by the next server."""
+    goal = goalmode.new("x", workspace, provider.url, "--deliverable", "marks")
+    provider.script(steps.tool("shell", {"command": "echo x > marks; touch started; sleep 98765"}))
+    server = goalmode.start("serve", *FAST, "--grace", "4s")
+    server.until((workspace / "started").exists, "the tool runs")
+    with closing(sqlite3.connect(goalmode.store, isolation_level=None)) as locked:
+        locked.execute("BEGIN IMMEDIATE")
+        server.signal(signal.SIGTERM)
+        began = time.monotonic()
+
+        code = server.ended()
+
+        assert (code, time.monotonic() - began < 2 * GRACE) == (1, True)
+        assert "wakeups could not be closed within 4 s" in server.err
+        locked.execute("ROLLBACK")
+    provider.script(complete())
+    assert goalmode.process("serve", "--once").code == 0
+    assert reasons(goalmode, goal) == ["INTERRUPTED", "CURRENT_TASK_DONE"]
 
 
 @pytest.mark.slow

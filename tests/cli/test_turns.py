@@ -38,3 +38,16 @@ def test_a_repair_is_told(cli: Any, serve: Serve) -> None:
     assert lines[1].startswith("    repaired: resent message 1: refused: ")
     assert lines[1].endswith("Unexpected role 'user' after role 'tool'\\x1b[31m")
     assert cli("turns", uid, "--json").json[0]["repairs"][0]["kind"] == "resent"
+
+
+def test_repeats_are_flagged(cli: Any, serve: Serve) -> None:
+    """How often a call was made in a row with the same result; a call that differs begins the count anew."""
+    same, other = tool("shell", {"command": "echo 1"}), tool("shell", {"command": "echo 2"})
+    stub = serve([same, same, text("x"), other, same, text("x"), same, text("x"), text("x")])
+    uid = cli.new("--max-turns", "9", "--max-recoveries", "0", "--early-turns", "0", url=stub.base_url)
+    cli("wake", uid)
+
+    shown = [c["in_a_row"] for turn in cli("turns", uid, "--json").json for c in turn["calls"]]
+
+    assert shown == [1, 2, 1, 1, 2]
+    assert cli("turns", uid).out.count("(2 times in a row)") == 2

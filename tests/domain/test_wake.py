@@ -17,6 +17,7 @@ from goalmode.domain.wake import (
     ProcessEnd,
     SourceStatus,
     WakeSource,
+    has_come,
     next_tick,
     span,
 )
@@ -100,6 +101,8 @@ def test_a_source_says_when_it_is_given_up() -> None:
     source = WakeSource(3, FileChange("a"), SourceStatus.OPEN, None, ceiling, NOON)
 
     assert str(source) == "S3: file a is created, or 2030-01-08T12:00:00+00:00 comes"
+    assert source.awaited == f"waits for {source}"
+    assert not has_come(source.awaited)
     assert source.next_at == ceiling
     assert not source.recurs
     assert WakeSource(1, Every(60), SourceStatus.OPEN, NOON, None, NOON).recurs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,7 +26,7 @@ from goalmode.loop import settlement
 from goalmode.loop.longterm import INVITATION_TOKENS
 from goalmode.orchestrator.goals import create_goal, edit_goal, resume_goal, stop_goal
 from goalmode.orchestrator.wake import Skip
-from goalmode.state import memory
+from goalmode.state import journal, memory
 from goalmode.state.store import Store
 from goalmode.testing import call, calls, say
 from goalmode.tools.builtin import builtin_tools
@@ -585,12 +586,23 @@ def test_a_stop_right_behind_an_accepted_claim_is_too_late(
     """Once the claim is committed nothing comes between it and its ending, settlement or not."""
     monkeypatch.setattr("goalmode.loop.stop.WATCH_SECONDS", 0)
     world = long(make)
-    halted = Exit(ExitReason.USER_ABORTED, "stopped", {"control": "pause"})
+    committed, stopped = threading.Event(), threading.Event()
+    outcome = journal.outcome
 
-    def claimed() -> bool:
-        return any(e.kind == "turn" and e.data["turn"] == turns for e in world.events)
+    def until_stopped(*args: Any, **named: Any) -> None:
+        outcome(*args, **named)
+        if world.now.spent.turns == turns:
+            committed.set()
+            stopped.wait(10)
 
-    ending = world.wake([*work(turns - 1), CLAIM], stop=lambda: halted if claimed() else None)
+    def stop() -> Exit | None:
+        if not committed.is_set():
+            return None
+        stopped.set()
+        return Exit(ExitReason.USER_ABORTED, "stopped", {"control": "pause"})
+
+    monkeypatch.setattr(journal, "outcome", until_stopped)
+    ending = world.wake([*work(turns - 1), CLAIM], stop=stop)
 
     assert (ending.reason, world.now.status) == (ExitReason.CURRENT_TASK_DONE, GoalStatus.DONE)
     assert ending.facts.get("settlement") == ("failed" if turns == 15 else None)

@@ -18,6 +18,7 @@ from tests.state.builders import rows
 
 BLOCKED = call("complete", status="blocked", summary="No way on.", obstacle="The server is down.")
 WORK = call("shell", command="date +%N")
+SAVE = call("update_working_checkpoint", key_info="half way")
 
 
 def meets_it_twice(world: World) -> None:
@@ -60,6 +61,23 @@ def test_a_wait_is_shown_as_a_time_that_the_model_asked_for(make: Make) -> None:
     due = (world.clock.now() + timedelta(seconds=600)).isoformat()
     assert (shown["id"], shown["kind"], shown["by"], shown["due_at"]) == (None, "at", "model", due)
     assert rows(world.store, "SELECT count(*) FROM wake_sources") == [0]
+
+
+@pytest.mark.parametrize(
+    ("lang", "said"), [("en", "Woken by a wake source"), ("zh", "由用户设置的唤醒源唤醒")]
+)
+def test_the_model_is_told_what_woke_it(make: Make, lang: str, said: str) -> None:
+    """Where a source did; a wakeup that was asked for while one is awaited says nothing of it."""
+    world = make(lang=lang, max_turns=1)
+    schedule(world.store, world.now, on_file(world.store, world.now, "in.csv"))
+    world.wake([WORK, SAVE])
+    assert said not in world.told()
+    (world.workspace / "in.csv").touch()
+
+    world.wake([WORK, SAVE])
+
+    assert said in world.told()
+    assert "S1: file in.csv is created" in world.told()
 
 
 def test_an_owner_that_is_late_leaves_an_event_and_nothing_else(make: Make) -> None:

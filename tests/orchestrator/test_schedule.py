@@ -52,7 +52,7 @@ def test_a_scheduled_goal_is_due_when_its_source_comes(store: Store, goal: Goal,
 
     waits = now(store, goal)
     assert source.due_at == waits.next_wakeup_at == clock.now() + timedelta(hours=2)
-    assert waits.wake_reason == "S1: every 2 h"
+    assert waits.wake_reason == "waits for S1: every 2 h"
 
 
 def test_the_first_of_several_counts(store: Store, goal: Goal, clock: ManualClock) -> None:
@@ -64,7 +64,7 @@ def test_the_first_of_several_counts(store: Store, goal: Goal, clock: ManualCloc
 
     assert labels(store, goal) == ["S1", "S2", "S3", "S4"]
     assert now(store, goal).next_wakeup_at == clock.now() + timedelta(minutes=30)
-    assert now(store, goal).wake_reason.startswith("S3: file a is created, or 2030-01-01T00:30")
+    assert now(store, goal).wake_reason.startswith("waits for S3: file a is created, or 2030-01-01T00:30")
 
 
 def test_removing_leaves_the_others(store: Store, goal: Goal, clock: ManualClock) -> None:

@@ -63,7 +63,7 @@ def test_a_tick_wakes_once_and_the_next_one_follows(store: Store, hourly: Goal, 
     after = ends(store, hourly)
 
     assert after.next_wakeup_at == clock.now() + HOUR
-    assert after.wake_reason == "S1: every 1 h"
+    assert after.wake_reason == "waits for S1: every 1 h"
     assert source(store, hourly).fired_at == clock.now()
 
 
@@ -104,7 +104,7 @@ def test_a_schedule_takes_the_place_of_now_and_of_back_offs(
     assert ends(store, hourly, ending).next_wakeup_at == clock.now() + HOUR
 
 
-@pytest.mark.parametrize(("seconds", "reason"), [(60, "asked time"), (7200, "S1: every 1 h")])
+@pytest.mark.parametrize(("seconds", "reason"), [(60, "asked time"), (7200, "waits for S1: every 1 h")])
 def test_a_wait_of_the_model_counts_beside_a_schedule(
     store: Store, hourly: Goal, clock: ManualClock, seconds: int, reason: str
 ) -> None:

@@ -12,6 +12,7 @@ from goalmode.domain.exits import GoalStatus
 from goalmode.inspection import contexts, turns
 from goalmode.inspection.show import show
 from goalmode.orchestrator.questions import answer_question
+from goalmode.reflect import hooks
 from goalmode.testing.script import CLOSING, PHRASES
 from goalmode.workflows.load import shipped
 from tests.reflect import upstream
@@ -358,6 +359,16 @@ def test_a_tool_that_nobody_has_is_answered(make: Any, load: Any) -> None:
     load(world).step()
 
     assert world.reasons() == ["CURRENT_TASK_DONE"]
+
+
+def test_its_own_bound_is_an_ending_too(make: Any, load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Should its loop stop before ours wants it to, the wakeup does not wait for it for ever."""
+    monkeypatch.setattr(hooks, "MARGIN", -3)
+    world = make([WORK, WORK], max_turns=5)
+    load(world).step()
+
+    assert world.reasons() == ["MAX_TURNS_EXCEEDED"]
+    assert "GenericAgent allows no more than 2 turns" in str(world.why())
 
 
 def test_a_broken_hook_ends_the_wakeup_for_that_reason(make: Any, load: Any) -> None:

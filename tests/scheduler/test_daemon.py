@@ -204,6 +204,24 @@ def test_a_goal_of_unknown_shape_stops_no_server(park: Park) -> None:
     assert "settings.policy" in told["detail"]
 
 
+@pytest.mark.sqlite
+def test_a_wake_source_that_nobody_can_read_stops_no_server(park: Park) -> None:
+    """It is told of once; goals are woken without it, and its own goal is named."""
+    goal, other = park.goal(), park.goal(mark(), done())
+    schedule(park.store, goal, on_file(park.store, goal, "go"))
+    rows(park.store, "UPDATE wake_sources SET ceiling_at = 'soon'")
+    server = park.server()
+
+    park.intervals(server, 2)
+
+    assert park.endings(other) == ["CURRENT_TASK_DONE"]
+    [told] = park.told("store")
+    assert "a time of a wake source that is stored is none" in told["detail"]
+    resume_goal(park.store, park.now(goal))
+    park.intervals(server, 1)
+    assert [told["reason"] for told in park.told("skipped")] == ["StoreUnreadable"]
+
+
 def test_paused_and_foreign_goals_are_no_business_of_it(park: Park, store: Store) -> None:
     """Nothing is said of them either."""
     paused, foreign = park.goal(), park.goal()

@@ -23,7 +23,7 @@ def remember(
     text: Annotated[str, f"One fact that stands by itself, at most {MAX_MEMORY} characters."],
     replaces: Annotated[str | None, "Label of the outdated memory whose place it takes, such as M7."] = None,
 ) -> str:
-    """Keep a fact for later goals in this workspace: one that an action has confirmed and that holds beyond this goal."""
+    """Keep a fact for later goals in this workspace: one that an action confirmed and that holds beyond this goal."""
     if not text.strip():
         raise ToolError("remember: text is blank; store nothing if there is nothing to store")
     if len(text) > MAX_MEMORY:
