@@ -8,7 +8,7 @@ PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test test-slow test-genericagent check lint types layers smoke wheel bench clean
+.PHONY: help demo demo-model test test-slow test-genericagent test-web check lint types layers smoke wheel bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1 /' | awk '{n = $$1 " " $$2; $$1 = $$2 = ""; printf "  %-16s%s\n", n, $$0}'
@@ -28,15 +28,22 @@ test-slow: .venv/.stamp ## the slow suites: signals and locales in real terminal
 test-genericagent: .venv-genericagent/.stamp ## goals in the real genericagent from PyPI, against a provider on loopback
 	@.venv-genericagent/bin/python -m pytest -q -m slow tests/reflect/test_installed.py
 
+test-web: .venv/.stamp .venv/.browser ## the pages in a real Chromium
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
+		|| { echo "test-web: needs /usr/bin/chromium; install Debian's package chromium"; exit 1; }
+	@GOALMODE_TEST_BROWSER=chromium $(PY) -m pytest -q -m slow tests/web/test_browser.py
+
 check: lint types layers smoke ## lint, types and a smoke test of the installed wheel
 
 lint: .venv/.stamp
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 
-# Types are checked where users meet them: in the installed wheel, beside nothing but its own dependencies.
-types: wheel
-	@cd .venv-wheel && ../$(PY) -m mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache \
+# Types are checked where users meet them: in the installed wheel, beside nothing but its own dependencies and those of
+# the extra whose types the package uses.
+types: wheel .venv-types/.stamp
+	@.venv-types/bin/python $(PIP) install --no-deps --force-reinstall .venv-wheel/dist/*.whl
+	@cd .venv-types && ../$(PY) -m mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache \
 		--python-executable bin/python -p goalmode
 
 layers: .venv/.stamp
@@ -57,12 +64,21 @@ bench: ## the benchmarks
 	@echo "the benchmarks are not part of this release yet"
 
 clean: ## remove everything that was built
-	rm -rf .venv .venv-wheel .venv-model .venv-genericagent .wheel.log build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-wheel .venv-types .venv-model .venv-genericagent .wheel.log build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.stamp: pyproject.toml
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	@$(PY) $(PIP) install -e '.[dev]'
+	@touch $@
+
+.venv/.browser: .venv/.stamp
+	@$(PY) $(PIP) install -e '.[browser]'
+	@touch $@
+
+.venv-types/.stamp: pyproject.toml | wheel
+	@.venv-types/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-types
+	@.venv-types/bin/python $(PIP) install "$$(echo .venv-wheel/dist/*.whl)[web]"
 	@touch $@
 
 # GenericAgent itself without what it declares: desktop windows and browsers, which its loop does not need.

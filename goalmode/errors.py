@@ -2,6 +2,7 @@
 
 GoalmodeError
  ├─ BadInput             you: a value you gave is wrong (exit code 2)
+ ├─ BadDocument          you: a file you gave is wrong in one or more places (exit code 2)
  ├─ ConfigError          you: `goalmode.toml` is wrong (exit code 2)
  ├─ UnknownGoal          you: no such goal, or a prefix of several
  ├─ NotAllowed           you: the goal's status does not allow this command
@@ -20,6 +21,7 @@ tool's `except Exception` swallows them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from goalmode.domain.exits import Exit
@@ -44,6 +46,16 @@ class BadInput(GoalmodeError):
         if len(shown) > 80:
             shown = f"{shown[:77]}…"
         super().__init__(f"{field}: {shown!r} is not valid: {expected}")
+
+
+class BadDocument(GoalmodeError):
+    """A file is wrong. `faults` name the places, the values and what would be right, one line each."""
+
+    exit_code = 2
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(self.faults))
 
 
 class ConfigError(GoalmodeError):

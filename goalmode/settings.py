@@ -35,7 +35,7 @@ from urllib.parse import urlsplit
 
 from goalmode.domain.cost import Price, micro_dollars
 from goalmode.domain.profile import CallIds, ModelProfile, Protocol
-from goalmode.domain.redact import Redactor
+from goalmode.domain.redact import Redactor, url_secrets
 from goalmode.domain.text import one_line
 from goalmode.errors import BadInput, ConfigError
 from goalmode.model.address import PROVIDERS, is_loopback
@@ -141,6 +141,14 @@ def api_key(profile: ModelProfile, environ: Mapping[str, str]) -> str | None:
         return None
     expected = f"that environment variable is not set; it must hold the key for {parts.hostname}"
     raise BadInput("api-key-env", name or PROVIDERS[profile.wire].key, expected)
+
+
+def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Redactor:
+    """Strikes out all models' keys, what in their addresses lets somebody in, and what the user's patterns match."""
+    profiles = settings.models.values()
+    names = {provider.key for provider in PROVIDERS.values()} | {p.api_key_env for p in profiles}
+    keys = [environ[name].strip() for name in names if environ.get(name)]
+    return Redactor([*keys, *(text for p in profiles for text in url_secrets(p.base_url))], settings.redact)
 
 
 Wrong = Callable[[str, object, str], ConfigError]

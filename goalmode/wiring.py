@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit
 
 from goalmode.context import rebuild as context
 from goalmode.context.movement import entered
@@ -21,7 +19,7 @@ from goalmode.domain.exits import Exit
 from goalmode.domain.goal import Goal
 from goalmode.domain.messages import Message, System
 from goalmode.domain.profile import ModelProfile, Protocol
-from goalmode.domain.redact import SHORTEST, Redactor
+from goalmode.domain.redact import SHORTEST, Redactor, url_secrets
 from goalmode.domain.snapshot import Observed, Snapshot
 from goalmode.errors import ModelError
 from goalmode.loop.ports import Event, Ports, Sink
@@ -51,11 +49,6 @@ from goalmode.tools.builtin.transition import transition
 from goalmode.tools.named import hash_of
 from goalmode.tools.paths import Workspace
 from goalmode.tools.registry import Registry, Tool
-
-_LETS_IN = re.compile(r"(?i)key|token|secret|sig|pass|auth|cred|code")
-"""In the name of a URL's parameter."""
-
-_LONG_ENOUGH_FOR_A_KEY = 20
 
 WIRES: Mapping[str, Callable[..., OpenModel]] = {
     "openai": OpenAIChat,
@@ -348,20 +341,6 @@ def user_prompts(settings: Settings) -> Prompts:
     """The package's templates, with those of the user's configuration directory in their place."""
     overrides = None if settings.path is None else settings.path.parent / "templates"
     return Prompts(overrides) if overrides is not None and overrides.is_dir() else package_prompts()
-
-
-def url_secrets(url: str) -> tuple[str, ...]:
-    """What in a URL lets somebody in: its password, a user name without one, and the keys in its query.
-
-    Not every word in it: `user` and `api-version=preview` would be struck out of paths and of what tools print.
-    """
-    parts = urlsplit(url)
-    keys = [
-        value
-        for name, value in parse_qsl(parts.query)
-        if _LETS_IN.search(name) or len(value) >= _LONG_ENOUGH_FOR_A_KEY
-    ]
-    return tuple(text for text in (parts.password or parts.username, *keys) if text)
 
 
 def _unfailing(sink: Sink) -> Sink:

@@ -10,6 +10,9 @@ import sqlalchemy as sa
 
 from goalmode.state import tables as t
 
+PRUNED = "(pruned)"
+"""What is shown in the place of a body that is gone."""
+
 _WORTH_PACKING = 200
 """Bytes below which compressing makes a body no smaller."""
 
@@ -40,6 +43,28 @@ def get(connection: sa.Connection, ids: Iterable[int | None]) -> Mapping[int, st
             raw = zlib.decompress(row.data) if row.codec == "zlib" else bytes(row.data)
             found[int(row.id)] = raw.decode("utf-8")
     return found
+
+
+def shown(connection: sa.Connection, ids: Iterable[int | None]) -> Mapping[int, str]:
+    """The texts of these bodies for somebody who looks: one that was pruned says so."""
+    wanted = [i for i in ids if i is not None]
+    return {**dict.fromkeys(wanted, PRUNED), **get(connection, wanted)}
+
+
+def of_goal(goal: int) -> sa.CompoundSelect[int]:
+    """The ids of all bodies that rows of a goal name, to be used in a statement."""
+    wakeups = sa.select(t.wakeups.c.id).where(t.wakeups.c.goal == goal)
+    return sa.union_all(
+        *(
+            sa.select(column).where(
+                column.is_not(None),
+                column.table.c.goal == goal
+                if "goal" in column.table.c
+                else column.table.c.wakeup.in_(wakeups),
+            )
+            for column in t.BODIES
+        )
+    )
 
 
 def get_one(connection: sa.Connection, body: int | None) -> str:

@@ -45,7 +45,7 @@ def recover(
     goal: Goal,
     dead: OpenWakeup,
     *,
-    started: frozenset[str],
+    started: frozenset[str] | None,
     after: Aftermath,
     now: datetime,
     pending: Pending | None = None,
@@ -57,6 +57,7 @@ def recover(
     old owner still does can count. A stop that the user asked for, at any time until now, beats `after`.
 
     Args:
+        started: ids of the calls that had; None where nobody can tell: then all may have.
         after: of the ending that the wakeup gets.
         pending: the ending that the owner had stored before it settled. An accepted claim beats the user's stop.
     """
@@ -92,7 +93,7 @@ def recover(
         unfinished = sa.and_(t.tool_calls.c.wakeup == dead.id, t.tool_calls.c.outcome.is_(None))
         connection.execute(
             sa.update(t.tool_calls)
-            .where(unfinished, t.tool_calls.c.call_id.in_(started))
+            .where(unfinished, *([] if started is None else [t.tool_calls.c.call_id.in_(started)]))
             .values(outcome=CallOutcome.INTERRUPTED)
         )
         _leave_nothing_open(connection, dead.id)

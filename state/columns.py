@@ -56,7 +56,7 @@ def ref(target: str, *, nullable: bool = False, index: bool = False, primary_key
 
 def body() -> Any:
     # No foreign key: bodies are pruned before the rows that name them, and a key would be looked up at each deletion.
-    return Field(default=None, sa_column=sa.Column(sa.BigInteger, nullable=True))
+    return Field(default=None, sa_column=sa.Column(sa.BigInteger, nullable=True, info={"body": True}))
 
 
 def text(default: str | None = "") -> Any:

@@ -99,10 +99,10 @@ def abandoned(store: Store, labels: Collection[str]) -> list[Due]:
             _G.id.in_([row.goal for row in running]), _G.host_label.in_(labels)
         )
         uids = {row.id: row.uid for row in connection.execute(ours)}
-    found = []
+    found, now_ms = [], store.lease_ms()
     for row in sorted(running, key=lambda row: row.id):
         owner = Owner(row.owner, row.host_label, row.pid, row.pid_start, row.boot_id)
-        if row.goal in uids and store.is_void(Lease(owner, row.lease_ms)):
+        if row.goal in uids and store.is_void(Lease(owner, row.lease_ms), now_ms=now_ms):
             why = f"{owner.name} ended in wakeup {row.seq}"
             found.append(Due(row.goal, uids[row.goal], None, why, dead=True))
     return found

@@ -9,10 +9,11 @@ from typing import Protocol
 import sqlalchemy as sa
 
 from goalmode.errors import BadInput
+from goalmode.state import sqlite
 from goalmode.state.postgres import PostgresDatabase
 from goalmode.state.sqlite import SqliteFile
 
-BUSY_SECONDS = 60.0
+BUSY_SECONDS = sqlite.BUSY_SECONDS
 """How long a busy store, or a server that starts again, is waited out."""
 
 PULSE_SECONDS = 2.0
@@ -72,6 +73,14 @@ class Database(Protocol):
             NotAllowed: this kind of store has a way of its own; it is named.
             StoreError: the file is there already, or cannot be written.
         """
+        ...
+
+    def faults(self) -> list[str]:
+        """What the database itself finds wrong with it; one that a server keeps is the server's to check."""
+        ...
+
+    def vacuum(self) -> None:
+        """Give back the space that nothing uses any more."""
         ...
 
     def kind(self) -> str:

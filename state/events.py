@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from goalmode.state import tables as t
+from goalmode.state.exclusion import lock_goal
 from goalmode.state.store import Store
 from goalmode.state.wakeups import Claimed
 
@@ -32,6 +33,7 @@ def fenced(store: Store, claimed: Claimed, now: datetime) -> None:
     """The one thing that an owner may still write once another has the goal: that it was late."""
     data = {"owner": store.owner.name, "wakeup": claimed.seq, "fence": claimed.fence}
     with store.writing() as connection:
+        lock_goal(connection, claimed.goal)
         if connection.execute(sa.select(t.goals.c.id).where(t.goals.c.id == claimed.goal)).first() is None:
             return  # Deleted meanwhile.
         note(store, connection, claimed.goal, "fenced", data, wakeup=claimed.wakeup, now=now)

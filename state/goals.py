@@ -18,7 +18,7 @@ from goalmode.domain.memory import SettlementState
 from goalmode.domain.text import sendable
 from goalmode.domain.wake import Planned
 from goalmode.errors import NotAllowed, StoreUnreadable, UnknownGoal
-from goalmode.state import imported, mapping, wake_sources, wakeups
+from goalmode.state import bodies, imported, mapping, wake_sources, wakeups
 from goalmode.state import tables as t
 from goalmode.state.exclusion import lock_goal
 from goalmode.state.imported import Earlier
@@ -28,6 +28,17 @@ from goalmode.state.revisions import as_accepted, contract_rows, write_contract,
 from goalmode.state.store import Store
 
 _UID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
+_UID_LENGTH = 12
+
+
+def new_uid() -> str:
+    """A public id that no goal has."""
+    return "".join(secrets.choice(_UID_ALPHABET) for _ in range(_UID_LENGTH))
+
+
+def is_uid(text: str) -> bool:
+    """Whether a goal can have this public id."""
+    return len(text) == _UID_LENGTH and set(text) <= set(_UID_ALPHABET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,7 @@ def create(
 
     With `waits_for` it is due when the first of these comes.
     """
-    uid = "".join(secrets.choice(_UID_ALPHABET) for _ in range(12))
+    uid = new_uid()
     objective = store.clean(spec.objective)
     settings = mapping.settings_to_json(spec.settings)
     settings["workflow"] = store.clean_json(settings["workflow"])
@@ -312,19 +323,8 @@ def delete(store: Store, goal: Goal) -> None:
     """Remove a goal with everything stored for it. Its workspace is not touched."""
     with store.writing() as connection:
         lock_goal(connection, goal.id)
-        of_goal = sa.select(t.wakeups.c.id).where(t.wakeups.c.goal == goal.id)
-        used = sa.union_all(
-            sa.select(t.contexts.c.body).where(t.contexts.c.wakeup.in_(of_goal)),
-            sa.select(t.contexts.c.messages).where(t.contexts.c.wakeup.in_(of_goal)),
-            sa.select(t.turns.c.reply).where(t.turns.c.wakeup.in_(of_goal)),
-            sa.select(t.turns.c.results).where(t.turns.c.wakeup.in_(of_goal)),
-            sa.select(t.tool_calls.c.result).where(t.tool_calls.c.wakeup.in_(of_goal)),
-            sa.select(t.checks.c.tail).where(t.checks.c.goal == goal.id),
-        )
-        ids = [i for i in connection.execute(used).scalars() if i is not None]
+        connection.execute(sa.delete(t.bodies).where(t.bodies.c.id.in_(bodies.of_goal(goal.id))))
         connection.execute(sa.delete(t.goals).where(t.goals.c.id == goal.id))
-        for start in range(0, len(ids), 500):
-            connection.execute(sa.delete(t.bodies).where(t.bodies.c.id.in_(ids[start : start + 500])))
 
 
 def revisions(store: Store, goal: Goal) -> Sequence[Mapping[str, Any]]:

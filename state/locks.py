@@ -65,7 +65,7 @@ class LockGate:
         hold = Hold(_open(self._path), call_id)
         try:
             assert hold.fd is not None
-            fcntl.flock(hold.fd, fcntl.LOCK_SH)
+            _lock(hold.fd, fcntl.LOCK_SH, self._path)
             if self._current_fence() != self._fence:
                 discard(self._path)
                 raise Fenced
@@ -110,14 +110,8 @@ def check_locking(directory: Path) -> None:
     """
     fd = os.open(directory, os.O_RDONLY)
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pass  # Somebody holds it: locking works.
-    except OSError as error:
-        raise StoreError(
-            f"store in {directory}: this file system cannot lock files ({error.strerror}); "
-            "put the store on a local disk"
-        ) from None
+        with suppress(BlockingIOError):  # Somebody holds it: locking works.
+            _lock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, directory)
     finally:
         os.close(fd)
 
@@ -140,7 +134,7 @@ def _exclusive(fd: int, path: Path, old_owner: int) -> bool:
     deadline = time.monotonic() + TAKEOVER_SECONDS
     while True:
         with suppress(BlockingIOError):
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, path)
             return True
         end_tools(path)
         _end_heirs(path, spare={old_owner, os.getpid()})
@@ -173,8 +167,23 @@ def _holds(process: Path, name: str) -> bool:
 
 
 def _open(path: Path) -> int:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise StoreError(f"lock file {path}: cannot be made: {error.strerror}") from None
+
+
+def _lock(fd: int, how: int, path: Path) -> None:
+    """Raises BlockingIOError where it would have to wait and may not, StoreError where there is no locking at all."""
+    try:
+        fcntl.flock(fd, how)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        raise StoreError(
+            f"{path}: this file system cannot lock files ({error.strerror}); put the store on a local disk"
+        ) from None
 
 
 def _append(fd: int, mark: dict[str, object]) -> None:

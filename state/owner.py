@@ -16,7 +16,7 @@ LEASE_MS = 60_000
 SHORTEST_LEASE_MS, LONGEST_LEASE_MS = 1_000, 86_400_000
 
 
-def lease_length() -> int:
+def chosen_lease() -> int:
     """The length of this process's leases in milliseconds: `GOALMODE_LEASE` holds seconds.
 
     Raises:
@@ -54,7 +54,12 @@ class Owner:
         """This process. The host label says which workspaces it can reach; by default the machine's name."""
         label = host_label or os.environ.get("GOALMODE_HOST_LABEL") or socket.gethostname()
         pid = os.getpid()
-        return cls(f"{label}:{pid}", label, pid, process_start(pid) or "", boot_id())
+        return cls(f"{label}:{pid}", label, pid, f"{process_start(pid) or ''}{pid_namespace()}", boot_id())
+
+    def is_near(self) -> bool:
+        """Whether it ran on this boot of this machine, in this container: its pid and its marks mean something here."""
+        _, mark, namespace = self.pid_start.partition("@")
+        return self.boot_id == boot_id() and mark + namespace in ("", pid_namespace())
 
     def reaches(self, host_label: str) -> bool:
         """Whether it can work in the workspaces of goals with this host label."""
@@ -85,9 +90,14 @@ class Lease:
 
 
 def lives(owner: Owner) -> bool:
-    """Whether the process of this boot is still there, and not a later one with its pid."""
-    start = process_start(owner.pid)
-    return start is not None and (not owner.pid_start or start == owner.pid_start)
+    """Whether the process is still there, and not a later one with its pid.
+
+    One of another container has a pid that means nothing here: it lives as long as its lease.
+    """
+    if not owner.is_near():
+        return True
+    start, began = process_start(owner.pid), owner.pid_start.partition("@")[0]
+    return start is not None and (not began or start == began)
 
 
 def process_start(pid: int, *, zombie: bool = False) -> str | None:
@@ -105,6 +115,15 @@ def process_start(pid: int, *, zombie: bool = False) -> str | None:
     fields = stat.rsplit(")", 1)[-1].split()
     state, started = fields[0], fields[19]
     return None if state in "ZX" and not zombie else started
+
+
+@cache
+def pid_namespace() -> str:
+    """Tells one numbering of processes on this machine from another, as `@inode`; "" where there is only one."""
+    try:
+        return f"@{os.stat('/proc/self/ns/pid').st_ino}"  # noqa: PTH116 - pathlib resolves what is no path
+    except OSError:
+        return ""
 
 
 @cache

@@ -28,7 +28,7 @@ MAX_CONNECTIONS = 40
 """Of one engine: as many as threads may call a store at once."""
 
 _SCHEME = "postgresql+psycopg"
-_SECRETS = ("password", "passfile", "sslpassword")
+_SECRETS = ("password", "sslpassword")
 _BUSY = {"55P03", "40P01", "40001", "53300"}
 """Lock timeout, deadlock, serialization failure, too many connections."""
 
@@ -60,8 +60,9 @@ class PostgresDatabase:
 
     @property
     def name(self) -> str:
-        """Without password, and without options, in which one could be."""
-        return self.url._replace(password=None, query=sa.util.immutabledict()).render_as_string()
+        """The URL without any password: as good as the whole one where PGPASSWORD or ~/.pgpass holds it."""
+        open_query = {name: value for name, value in self.url.query.items() if name not in _SECRETS}
+        return self.url._replace(password=None, query=sa.util.immutabledict(open_query)).render_as_string()
 
     @property
     def lease_now(self) -> sa.ColumnElement[int]:
@@ -111,6 +112,13 @@ class PostgresDatabase:
             f"store {self.name}: a server's database is backed up by its own tools: "
             f"pg_dump --format=custom --file={target} {self.url.database}"
         )
+
+    def faults(self) -> list[str]:
+        return []
+
+    def vacuum(self) -> None:
+        with self._alone() as connection:
+            connection.exec_driver_sql("VACUUM (ANALYZE)")
 
     def kind(self) -> str:
         with self._alone() as connection:

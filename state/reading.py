@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
+from goalmode.errors import StoreUnreadable
 from goalmode.state import bodies, engine, migrate
 from goalmode.state import tables as t
 from goalmode.state.owner import Lease, Owner
@@ -21,6 +22,7 @@ from goalmode.state.store import default_url
 
 SQLITE_VERSION: tuple[int, int, int] = sqlite3.sqlite_version_info
 HEAD = migrate.HEAD
+PRUNED = bodies.PRUNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,9 @@ class TurnSeen:
     stop_raw: str | None
     stop_native: str | None
     stop_detail: str
+    provider: str
     model: str
+    request_id: str | None
     movement: str
     started_at: datetime
     ended_at: datetime | None
@@ -173,8 +177,20 @@ def name_of(url: str | None) -> str:
     return engine.database_at(url or default_url()).name
 
 
-def wakeups(connection: sa.Connection, goal: int, *, newest: int | None = None) -> list[WakeupSeen]:
-    """The goal's wakeups, oldest first; only the `newest` so many if that is given."""
+def wakeups(
+    connection: sa.Connection,
+    goal: int,
+    *,
+    newest: int | None = None,
+    skip: int = 0,
+    numbers: Collection[int] | None = None,
+) -> list[WakeupSeen]:
+    """The goal's wakeups, oldest first.
+
+    Args:
+        newest: only so many of the newest. skip: how many of the newest to leave out before.
+        numbers: only those with these numbers.
+    """
     context = (
         sa.select(
             t.contexts.c.wakeup, t.contexts.c.tokens, t.contexts.c.sha256, t.contexts.c.completion_phrases
@@ -195,7 +211,11 @@ def wakeups(connection: sa.Connection, goal: int, *, newest: int | None = None) 
         .where(t.wakeups.c.goal == goal)
         .order_by(t.wakeups.c.seq.desc())
     )
-    rows = connection.execute(statement if newest is None else statement.limit(newest)).all()
+    if numbers is not None:
+        statement = statement.where(t.wakeups.c.seq.in_(numbers))
+    if newest is not None:
+        statement = statement.limit(newest)
+    rows = connection.execute(statement.offset(skip) if skip else statement).all()
     return [_wakeup(row) for row in reversed(rows)]
 
 
@@ -205,36 +225,66 @@ def last_wakeup(connection: sa.Connection, goal: int) -> WakeupSeen | None:
     return newest[0] if newest else None
 
 
-def turns(connection: sa.Connection, goal: int, *, wakeup: int | None = None) -> list[TurnSeen]:
-    """The goal's model calls with their tool calls, oldest first; of one wakeup if its number is given."""
-    chosen = [t.wakeups.c.goal == goal]
-    if wakeup is not None:
-        chosen.append(t.wakeups.c.seq == wakeup)
-    calls: dict[int, list[CallSeen]] = {}
-    for row in connection.execute(
-        sa.select(t.tool_calls)
-        .join(t.wakeups, t.wakeups.c.id == t.tool_calls.c.wakeup)
-        .where(*chosen)
-        .order_by(t.tool_calls.c.turn, t.tool_calls.c.position)
-    ):
-        calls.setdefault(row.turn, []).append(_call(row))
-    rows = connection.execute(
+def turns(
+    connection: sa.Connection,
+    goal: int,
+    *,
+    wakeup: int | None = None,
+    after: tuple[int, int] | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+    newest: bool = False,
+) -> list[TurnSeen]:
+    """The goal's model calls with their tool calls, oldest first.
+
+    Args:
+        wakeup: only those of the wakeup with this number.
+        after: only those behind this one: the wakeup's number and its own.
+        limit, offset: only so many, the first so many left out; counted from the newest if `newest` is set.
+    """
+    place = (t.wakeups.c.seq, t.turns.c.seq)
+    statement = (
         sa.select(t.turns, t.wakeups.c.seq.label("wakeup_seq"))
         .join(t.wakeups, t.wakeups.c.id == t.turns.c.wakeup)
-        .where(*chosen)
-        .order_by(t.wakeups.c.seq, t.turns.c.seq)
+        .where(t.wakeups.c.goal == goal)
+        .order_by(*(column.desc() if newest else column for column in place))
     )
-    return [_turn(row, calls.get(row.id, ())) for row in rows]
+    if wakeup is not None:
+        statement = statement.where(t.wakeups.c.seq == wakeup)
+    if after is not None:
+        statement = statement.where(
+            t.wakeups.c.seq >= after[0], sa.or_(t.wakeups.c.seq > after[0], t.turns.c.seq > after[1])
+        )
+    if limit is not None:
+        statement = statement.limit(limit)
+    rows = list(connection.execute(statement.offset(offset) if offset else statement))
+    calls = _calls(connection, [row.id for row in rows])
+    return [_turn(row, calls.get(row.id, ())) for row in (reversed(rows) if newest else rows)]
+
+
+def _calls(connection: sa.Connection, turns: Sequence[int]) -> Mapping[int, Sequence[CallSeen]]:
+    """By the ids of turns: their tool calls, in the order in which they were asked for."""
+    found: dict[int, list[CallSeen]] = {}
+    for start in range(0, len(turns), 500):
+        chunk = t.tool_calls.c.turn.in_(turns[start : start + 500])
+        rows = connection.execute(
+            sa.select(t.tool_calls).where(chunk).order_by(t.tool_calls.c.turn, t.tool_calls.c.position)
+        )
+        for row in rows:
+            found.setdefault(row.turn, []).append(_call(row))
+    return found
 
 
 def texts(connection: sa.Connection, seen: Sequence[TurnSeen]) -> Mapping[int, str]:
     """The bodies of replies and results, by the ids that turns and calls name."""
     wanted = [turn.reply for turn in seen] + [call.result for turn in seen for call in turn.calls]
-    return bodies.get(connection, wanted)
+    return bodies.shown(connection, wanted)
 
 
 def reply_of(text: str) -> tuple[str, Mapping[str, str]]:
-    """What a stored reply said, and the raw arguments of its calls by their ids."""
+    """What a stored reply said, and the raw arguments of its calls by their ids; none of one that was pruned."""
+    if text == bodies.PRUNED:
+        return text, {}
     value = json.loads(text) if text else {}
     return value.get("text", ""), {call["id"]: call["arguments"] for call in value.get("calls", ())}
 
@@ -249,7 +299,7 @@ def contexts(connection: sa.Connection, wakeup: int, *, later: bool = False) -> 
     if not later:
         chosen.append(t.contexts.c.n == 0)
     rows = connection.execute(sa.select(t.contexts).where(*chosen).order_by(t.contexts.c.n)).all()
-    texts = bodies.get(connection, [row.body for row in rows])
+    texts = bodies.shown(connection, [row.body for row in rows])
     return [
         ContextSeen(
             texts.get(row.body or 0, ""),
@@ -257,16 +307,33 @@ def contexts(connection: sa.Connection, wakeup: int, *, later: bool = False) -> 
             row.tokens,
             row.encoding,
             row.completion_phrases,
-            row.sections,
+            _sections(row.sections),
         )
         for row in rows
     ]
+
+
+def _sections(value: Any) -> Sequence[Mapping[str, Any]]:
+    known = isinstance(value, list) and all(
+        isinstance(one, Mapping) and isinstance(one.get("tokens"), int) and "name" in one for one in value
+    )
+    if not known:
+        raise StoreUnreadable(
+            f"a context's sections are {value!r}, a list with names and tokens was expected"
+        )
+    return list(value)
 
 
 def checks(connection: sa.Connection, goal: int, *, newest: int = 50) -> list[CheckSeen]:
     """The goal's newest checks, oldest first."""
     ids = sa.select(t.checks.c.id).where(t.checks.c.goal == goal).order_by(t.checks.c.id.desc()).limit(newest)
     return _checks(connection, sa.select(ids.subquery()))
+
+
+def checks_of(connection: sa.Connection, goal: int, wakeup: int) -> list[CheckSeen]:
+    """All checks that the goal's wakeup with this id made, oldest first."""
+    made = (t.checks.c.goal == goal, t.checks.c.wakeup == wakeup)
+    return _checks(connection, sa.select(t.checks.c.id).where(*made))
 
 
 def _checks(connection: sa.Connection, ids: sa.Select[tuple[int]]) -> list[CheckSeen]:
@@ -276,7 +343,7 @@ def _checks(connection: sa.Connection, ids: sa.Select[tuple[int]]) -> list[Check
         .where(t.checks.c.id.in_(ids))
         .order_by(t.checks.c.id)
     ).all()
-    tails = bodies.get(connection, [row.tail for row in rows])
+    tails = bodies.shown(connection, [row.tail for row in rows])
     return [
         CheckSeen(
             row.wakeup_seq,
@@ -322,13 +389,13 @@ def _wakeup(row: sa.Row[Any]) -> WakeupSeen:
         lease=Lease(owner, row.lease_ms),
         exit_reason=row.exit_reason,
         exit_detail=row.exit_detail,
-        exit_facts={k: v for k, v in row.exit_facts.items() if k != "v"},
+        exit_facts=_facts(row, "exit_facts"),
         turns=row.turns,
         tokens=row.tokens,
         recoveries=row.recoveries,
         rejections=row.rejections,
         progress=row.progress,
-        progress_by={k: v for k, v in (row.progress_by or {}).items() if k != "v"},
+        progress_by=_facts(row, "progress_by"),
         started_at=row.started_at,
         ended_at=row.ended_at,
         context_tokens=row.context_tokens,
@@ -336,6 +403,13 @@ def _wakeup(row: sa.Row[Any]) -> WakeupSeen:
         completion_phrases=row.completion_phrases,
         pending_exit=pending if holds else None,
     )
+
+
+def _facts(row: sa.Row[Any], column: str) -> Mapping[str, Any]:
+    value = getattr(row, column) or {}
+    if not isinstance(value, Mapping):
+        raise StoreUnreadable(f"wakeup {row.seq}: {column} is {value!r}, an object was expected")
+    return {k: v for k, v in value.items() if k != "v"}
 
 
 def _call(row: sa.Row[Any]) -> CallSeen:
@@ -363,7 +437,9 @@ def _turn(row: sa.Row[Any], calls: Sequence[CallSeen]) -> TurnSeen:
         stop_raw=row.stop_raw,
         stop_native=row.stop_native,
         stop_detail=row.stop_detail,
+        provider=row.provider,
         model=row.model,
+        request_id=row.request_id,
         movement=row.movement,
         started_at=row.started_at,
         ended_at=row.ended_at,

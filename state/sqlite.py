@@ -21,6 +21,9 @@ from goalmode.state.locks import check_locking
 PAGE_SIZE = 1024
 """Bytes. Half the bytes written per turn of SQLite's default of 4096."""
 
+BUSY_SECONDS = 60.0
+"""How long other writers are waited out where nothing else is said."""
+
 _MAGIC = b"SQLite format 3\x00"
 
 
@@ -138,6 +141,23 @@ class SqliteFile:
             target.unlink(missing_ok=True)
             raise
 
+    def faults(self) -> list[str]:
+        with self.plain_errors(), closing(_open_reading(self.path)) as connection:
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+            broken = connection.execute("PRAGMA foreign_key_check").fetchall()
+        dangling = [
+            f"{table}: row {row} refers to a row of {parent} that is gone" for table, row, parent, _ in broken
+        ]
+        return [line for line in found if line != "ok"] + dangling
+
+    def vacuum(self) -> None:
+        with (
+            self.plain_errors(),
+            closing(sqlite3.connect(self.path, BUSY_SECONDS, isolation_level=None)) as connection,
+        ):
+            for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                connection.execute(statement).fetchall()
+
     def kind(self) -> str:
         return f"SQLite {sqlite3.sqlite_version}"
 
@@ -177,7 +197,7 @@ def _check(path: Path, *, writable: bool) -> None:
         )
 
 
-def _open_reading(path: Path, *, busy_seconds: float = 60.0) -> sqlite3.Connection:
+def _open_reading(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
     """A connection that cannot write, also where nothing can."""
     # Where the directory is read-only and no WAL is left, SQLite needs to be told that nothing can change.
     wal = Path(f"{path}-wal")

@@ -15,7 +15,7 @@ from goalmode.domain.redact import Redactor
 from goalmode.domain.text import sendable
 from goalmode.errors import StoreError
 from goalmode.state import engine, migrate
-from goalmode.state.owner import Lease, Owner, lease_length
+from goalmode.state.owner import Lease, Owner, chosen_lease
 
 
 def default_url() -> str:
@@ -35,7 +35,7 @@ class Store:
         name: how it is shown: never with a password.
         url: how it is opened again; it may hold a password.
         path: its file; None if it is on a server.
-        lease_ms: how long a wakeup of this process is held without a sign of life.
+        lease_length: milliseconds for which a wakeup of this process is held without a sign of life.
         notices: lines worth telling the user about opening it (an upgrade and its backup).
     """
 
@@ -48,13 +48,13 @@ class Store:
         redact: Redactor | None = None,
         owner: Owner | None = None,
         busy_seconds: float = engine.BUSY_SECONDS,
-        lease_ms: int | None = None,
+        lease_length: int | None = None,
     ) -> None:
         """Open the store, making or upgrading it if it is opened for writing.
 
         Args:
-            lease_ms: how long a wakeup of this process is held without a sign of life; None for `GOALMODE_LEASE`,
-                else a minute.
+            lease_length: milliseconds for which a wakeup of this process is held without a sign of life; None for
+                what `GOALMODE_LEASE` says, else a minute.
 
         Raises:
             BadInput: `url` names no store, or `GOALMODE_LEASE` no length.
@@ -67,7 +67,7 @@ class Store:
         self.clock: Clock = clock or SystemClock()
         self.redact = redact or Redactor()
         self.owner = owner or Owner.current()
-        self.lease_ms = lease_length() if lease_ms is None else lease_ms
+        self.lease_length = chosen_lease() if lease_length is None else lease_length
         self.readonly = readonly
         self.notices: list[str] = []
         self.database.prepare(writable=not readonly)
@@ -82,7 +82,7 @@ class Store:
             # Two classes of commits, and signs of life beside them: each has connections of its own.
             self._full = self._writer(durable=True, busy_seconds=busy_seconds)
             self._normal = self._writer(durable=False, busy_seconds=busy_seconds)
-            pulse_seconds = min(busy_seconds, engine.PULSE_SECONDS, self.lease_ms / 4000)
+            pulse_seconds = min(busy_seconds, engine.PULSE_SECONDS, self.lease_length / 4000)
             self._pulse = self._writer(durable=False, busy_seconds=pulse_seconds)
 
     def _writer(self, *, durable: bool, busy_seconds: float) -> sa.Engine:
@@ -145,12 +145,17 @@ class Store:
         served = self.database.lease_now
         return served if served is not None and isinstance(self.clock, SystemClock) else self.clock.lease_ms()
 
-    def is_void(self, lease: Lease) -> bool:
-        """Whether somebody else may take over from the owner of an open wakeup."""
+    def lease_ms(self) -> int:
+        """The same as a number."""
         now = self.lease_now()
-        if not isinstance(now, int):
-            with self.reading() as connection:
-                now = int(connection.execute(sa.select(now)).scalar_one())
+        if isinstance(now, int):
+            return now
+        with self.reading() as connection:
+            return int(connection.execute(sa.select(now)).scalar_one())
+
+    def is_void(self, lease: Lease, *, now_ms: int | None = None) -> bool:
+        """Whether somebody else may take over from the owner of an open wakeup; `now_ms` is of `lease_ms`."""
+        now = self.lease_ms() if now_ms is None else now_ms
         return lease.is_void(now, self.owner, served=self.database.lease_now is not None)
 
     def clean(self, text: str) -> str:

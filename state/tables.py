@@ -474,3 +474,6 @@ tool_calls = _tables["tool_calls"]
 bodies = _tables["bodies"]
 memories = _tables["memories"]
 events = _tables["events"]
+
+BODIES = tuple(c for table in SQLModel.metadata.sorted_tables for c in table.columns if c.info.get("body"))
+"""The columns that name a body."""

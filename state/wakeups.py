@@ -171,7 +171,7 @@ def claim(
                 pid=owner.pid,
                 pid_start=owner.pid_start,
                 boot_id=owner.boot_id,
-                lease_ms=store.lease_now() + store.lease_ms,
+                lease_ms=store.lease_now() + store.lease_length,
                 revision=goal.revision,
                 inbox_seen=goal.inbox_head,
                 exit_detail="",
@@ -246,7 +246,7 @@ def _renew(store: Store, connection: sa.Connection, claimed: Claimed, **changes:
             t.wakeups.c.fence == claimed.fence,
             t.wakeups.c.exit_reason.is_(None),
         )
-        .values(lease_ms=store.lease_now() + store.lease_ms, **changes)
+        .values(lease_ms=store.lease_now() + store.lease_length, **changes)
     )
     if renewed.rowcount != 1:
         raise Fenced
@@ -269,7 +269,7 @@ def renew(store: Store, claimed: Sequence[Claimed]) -> list[Claimed]:
     """Renew the leases of several wakeups in one transaction; returns those that are lost."""
     lost: list[Claimed] = []
     with store.pulsing() as connection:
-        for one in claimed:
+        for one in sorted(claimed, key=lambda one: one.wakeup):
             try:
                 _renew(store, connection, one)
             except Fenced:

@@ -31,18 +31,23 @@ def pytest_report_header() -> str:
     return f"stores: SQLite {sqlite3.sqlite_version}"
 
 
+_ELSEWHERE = {
+    "sqlite": "it looks into SQLite's file",
+    "postgres": "it needs the server of `make test-postgres`",
+}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With stores on a server: what uses none is left out, and what looks into SQLite's file is skipped."""
-    if not stores.SERVER:
-        return
+    """Each test where its stores are; on a server, what uses none is left out."""
+    elsewhere = "sqlite" if stores.SERVER else "postgres"
     used, unused = [], []
     for item in items:
-        uses = "_stores" in getattr(item, "fixturenames", ()) or item.get_closest_marker("postgres")
-        (used if uses else unused).append(item)
-        if item.get_closest_marker("sqlite"):
-            item.add_marker(pytest.mark.skip(reason="it looks into SQLite's file"))
-    items[:] = used
-    config.hook.pytest_deselected(items=unused)
+        if item.get_closest_marker(elsewhere):
+            item.add_marker(pytest.mark.skip(reason=_ELSEWHERE[elsewhere]))
+        (used if "_stores" in getattr(item, "fixturenames", ()) else unused).append(item)
+    if stores.SERVER:
+        items[:] = used
+        config.hook.pytest_deselected(items=unused)
 
 
 @pytest.fixture(scope="session")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from goalmode.cli.main import PLACES
+from goalmode.cli.main import PLACES, cli
 from goalmode.domain.exits import EXIT_FACTS
 from goalmode.testing import Stub, steps
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
+GUIDES = ("docs/genericagent.md", "docs/genericagent.zh.md")
 
 BUILT = {"__pycache__", "build", "dist"}
 MACHINE_PATH = re.compile(r"/(?:work|farm|root|tmp|home|Users)/[A-Za-z]")
@@ -66,7 +69,7 @@ def test_make_targets_of_the_readme_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     named = {
         name
-        for file in ("README.md", "CONTRIBUTING.md")
+        for file in ("README.md", "CONTRIBUTING.md", *GUIDES)
         for name in re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / file).read_text("utf-8"), re.MULTILINE)
     }
 
@@ -79,12 +82,57 @@ def test_the_changelog_has_room_for_what_comes() -> None:
     assert re.search(r"^## \[Unreleased\]$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *GUIDES])
 def test_links_of_documents_lead_somewhere(name: str) -> None:
     """A relative link names a file of the project."""
-    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", (ROOT / name).read_text("utf-8"))
+    file = ROOT / name
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", file.read_text("utf-8"))
 
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert [link for link in links if not (file.parent / link).exists()] == []
+
+
+def _blocks(name: str) -> list[str]:
+    """What a guide gives to be typed: its blocks of code, without the indentation of lists."""
+    found = re.findall(r"^ *```\n(.*?)^ *```$", (ROOT / name).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return ["\n".join(line.strip() for line in block.splitlines()) for block in found]
+
+
+def _commands(name: str) -> Iterator[str]:
+    """The command lines of goalmode that a guide names, in blocks and in sentences."""
+    for line in "\n".join(_blocks(name)).splitlines():
+        yield from re.findall(r"^goalmode .+|(?<=\$\()goalmode [^)]+", line)
+    yield from re.findall(r"`(goalmode [a-z][^`]*)`", (ROOT / name).read_text("utf-8"))
+
+
+def _is_known(line: str) -> bool:
+    """Whether the command exists, with each option that the line gives."""
+    words = shlex.split(line)[1:]
+    command: click.Command | None = cli
+    while words and isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), words.pop(0))
+    if command is None or isinstance(command, click.Group):
+        return False
+    options = {option for parameter in command.params for option in parameter.opts}
+    return all(word in options for word in words if word.startswith("-"))
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_the_commands_of_a_guide_exist(name: str) -> None:
+    """Whoever types a line of a guide finds the command and its options."""
+    lines = list(_commands(name))
+
+    assert len(lines) > 15
+    assert [line for line in lines if not _is_known(line)] == []
+
+
+def test_a_guide_says_the_same_in_both_languages() -> None:
+    """The same things to type, the same reasons, in the same order."""
+    english, chinese = ((ROOT / name).read_text("utf-8") for name in GUIDES)
+    reasons, headings = r"\| (`[A-Z_]+`) \|$", r"^#+ "
+
+    assert _blocks(GUIDES[0]) == _blocks(GUIDES[1])
+    for pattern in (reasons, headings):
+        assert re.findall(pattern, english, re.MULTILINE) == re.findall(pattern, chinese, re.MULTILINE)
 
 
 def _texts(root: Path) -> Iterator[tuple[Path, str]]:

@@ -23,6 +23,7 @@ _ENGINE = _OVER_GOALS | {"inspection", "scheduler", "settings", "workflows"}
 MAY_IMPORT: dict[str, set[str]] = {
     "domain": set(),
     "errors": {"domain"},
+    "platforms": set(),
     "templates": set(),
     "settings": _VALUES | {"model"},
     "workflows": _VALUES,
@@ -37,10 +38,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inspection": _OVER_GOALS,
     "scheduler": _OVER_GOALS,
     "reflect": _OVER_GOALS
-    | {"settings", "workflows", "wiring"},  # GenericAgent loads it: it puts itself together
+    | {"platforms", "settings", "workflows", "wiring"},  # GenericAgent loads it: it puts itself together
     "testing": _VALUES | {"model", "state"},
     "wiring": _ENGINE | {"templates"},
-    "cli": _ENGINE | {"wiring", "reflect", "goalmode"},
+    "cli": _ENGINE | {"platforms", "wiring", "reflect", "goalmode", "web"},
     "web": _ENGINE | {"wiring", "goalmode"},
     "__main__": {"cli"},
     "goalmode": _ENGINE | {"wiring"},  # goalmode/__init__.py: the public names
@@ -55,6 +56,8 @@ CONCRETE = (
     "model.scripted",
     "model.wire",
     "state.engine",
+    "state.postgres",
+    "state.sqlite",
 )
 """Implementations of a seam. Everybody else sees the protocol (`model.port`) or the store's functions."""
 
@@ -69,13 +72,16 @@ HOMES = {
     "dbos": {"scheduler"},
     "httpx": {"model"},
     "httpx_sse": {"model"},
-    "jinja2": {"context", "model"},
+    "jinja2": {"context", "model", "web"},
+    "markupsafe": {"web"},
     "rich": {"cli"},
     "sqlalchemy": {"state", "migrations"},
     "sqlite3": {"state", "migrations"},
     "sqlmodel": {"state", "migrations"},
     "stamina": {"model"},
+    "starlette": {"web"},
     "tiktoken": {"context"},
+    "uvicorn": {"web"},
 }
 """A library is one room's business: nobody else notices when it is exchanged."""
 

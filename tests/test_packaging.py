@@ -19,8 +19,11 @@ MAPPED = {"goalmode.state": "state", "goalmode.templates": "templates", "goalmod
 DATA = {"tzdata"}
 """Read by the standard library's zoneinfo where the system has no time zones of its own."""
 
-INDIRECT = {"pydantic"}
-"""Imported without being declared: part of sqlmodel's own interface."""
+INDIRECT = {"pydantic", "markupsafe"}
+"""Imported without being declared: part of sqlmodel's and of Jinja's own interfaces."""
+
+FOR_DEVELOPMENT = {"dev", "browser"}
+"""Extras that bring nothing to users."""
 
 
 def _packages() -> set[str]:
@@ -36,6 +39,13 @@ def _declared() -> set[str]:
     return {
         re.split(r"[<>=!~\[; ]", line)[0].replace("-", "_") for line in PROJECT["project"]["dependencies"]
     }
+
+
+def _in_extras() -> set[str]:
+    """Top-level modules of what users may add; in which room each is used is held by `test_layers.py`."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    lines = [line for name, lines in extras.items() if name not in FOR_DEVELOPMENT for line in lines]
+    return {re.split(r"[<>=!~\[; ]", line)[0].replace("-", "_") for line in lines}
 
 
 def _imported() -> dict[str, str]:
@@ -75,6 +85,16 @@ def test_every_top_level_package_is_mapped_into_goalmode() -> None:
     assert PROJECT["tool"]["setuptools"]["package-dir"] == {"goalmode": "goalmode", **MAPPED}
 
 
+def test_documents_are_not_installed() -> None:
+    """The wheel holds what runs: nothing is discovered, and no data of a package lies outside of it."""
+    setuptools = PROJECT["tool"]["setuptools"]
+    named = {*setuptools["packages"], *setuptools["package-data"]}
+
+    assert set(setuptools) == {"packages", "package-dir", "package-data"}
+    assert not [name for name in named if "docs" in name.split(".")]
+    assert not [glob for globs in setuptools["package-data"].values() for glob in globs if ".." in glob]
+
+
 def test_data_files_are_found_where_the_code_looks() -> None:
     """The mark of a typed package, the vocabulary and the templates are package data."""
     assert resources.files("goalmode").joinpath("py.typed").is_file()
@@ -82,6 +102,8 @@ def test_data_files_are_found_where_the_code_looks() -> None:
     for lang in ("en", "zh"):
         assert resources.files("goalmode.templates").joinpath(lang, "system.j2").is_file()
         assert resources.files("goalmode.templates").joinpath(lang, "movements", "pursue.j2").is_file()
+    for name in ("templates/base.html", "static/page.css", "static/uPlot.LICENSE", "words/zh.toml"):
+        assert resources.files("goalmode.web").joinpath(name).is_file()
     for name in SHIPPED:
         assert resources.files("goalmode.workflows").joinpath(f"{name}.toml").is_file()
 
@@ -112,7 +134,8 @@ def test_every_dependency_is_used() -> None:
 
 def test_every_import_is_declared() -> None:
     """A library that a module imports is a dependency, not an accident of somebody's environment."""
-    undeclared = {top: file for top, file in _imported().items() if top not in _declared() | INDIRECT}
+    known = _declared() | _in_extras() | INDIRECT
+    undeclared = {top: file for top, file in _imported().items() if top not in known}
 
     assert undeclared == {}
 

@@ -13,10 +13,12 @@ from typing import NoReturn
 
 import click
 
+from goalmode.cli import secrets
 from goalmode.cli.lazy import LazyGroup, Place
 from goalmode.cli.output import complain, remark, soften
 from goalmode.domain.redact import Redactor
 from goalmode.errors import GoalmodeError
+from goalmode.platforms import refusal
 
 DEBUG = "GOALMODE_DEBUG"
 
@@ -42,11 +44,17 @@ PLACES = {
     "delete": Place("goalmode.cli.manage:delete", "Remove a goal and all that is stored of it."),
     "list": Place("goalmode.cli.look:list_goals", "List the goals, newest first."),
     "show": Place("goalmode.cli.look:show", "Show a goal: contract, limits, state, wakeups."),
-    "turns": Place("goalmode.cli.look:turns", "Show a goal's model calls and tool calls."),
-    "context": Place("goalmode.cli.look:context", "Print what the model saw at the start of a wakeup."),
+    "turns": Place("goalmode.cli.turns:turns", "Show a goal's model calls and tool calls."),
+    "timeline": Place("goalmode.cli.timeline:timeline", "Show a goal over time, wakeup by wakeup."),
+    "context": Place("goalmode.cli.contexts:context", "Print what the model saw at the start of a wakeup."),
     "why": Place("goalmode.cli.look:why", "Say why a goal is where it is, and how it goes on."),
+    "report": Place("goalmode.cli.report:report", "Write one report of a goal, for people or for programs."),
+    "export": Place("goalmode.cli.transfer:export", "Write a goal, whole, to one JSON file."),
+    "import": Place("goalmode.cli.transfer:import_command", "Store a goal out of such a file, paused."),
+    "web": Place("goalmode.cli.web:web", "Show the goals in a browser."),
     "memory": Place("goalmode.cli.memory:memory", "See and correct what goals have remembered."),
     "generic-agent": Place("goalmode.cli.generic_agent:generic_agent", "Goals that GenericAgent wakes."),
+    "db": Place("goalmode.cli.db:db", "Check, copy and shrink the store itself."),
     "doctor": Place("goalmode.cli.doctor:doctor", "Check this installation, its store and its models."),
     "demo": Place("goalmode.cli.demo:demo", "Compare replayed and rebuilt contexts, without a key."),
 }
@@ -71,6 +79,9 @@ def cli(context: click.Context) -> None:
 
 def main() -> NoReturn:
     """Run the command line, and end the process even if a tool's thread never returns."""
+    if why := refusal():
+        complain(why)
+        sys.exit(1)
     _speak_utf8()
     code = call(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
@@ -84,6 +95,7 @@ def main() -> NoReturn:
 
 def call(arguments: Sequence[str]) -> int:
     """Run one command line; returns its exit code."""
+    secrets.forget()
     soften(sys.stdout, sys.stderr)
     try:
         result = cli.main(list(arguments), prog_name="goalmode", standalone_mode=False)

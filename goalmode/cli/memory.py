@@ -11,7 +11,7 @@ import click
 
 from goalmode.cli.options import UTF8, Common, common
 from goalmode.cli.output import pairs, say, say_json, table
-from goalmode.cli.stores import writing
+from goalmode.cli.stores import looking, writing
 from goalmode.domain.memory import Memory
 from goalmode.errors import BadInput
 from goalmode.state import memory as memories
@@ -41,7 +41,7 @@ def list_memories(workspace: str | None, hidden: bool, common: Common) -> int:
     found: Sequence[Memory] = ()
     if rows.exists(common.store):
         where = None if workspace is None else str(Path(workspace).expanduser().absolute())
-        with Store(common.store, readonly=True) as store:
+        with looking(common) as store:
             found = memories.every(store, workspace=where, hidden=hidden)
     if common.json:
         say_json([_in_json(one) for one in found])
@@ -58,7 +58,7 @@ def list_memories(workspace: str | None, hidden: bool, common: Common) -> int:
 @common
 def show(label: str, common: Common) -> int:
     """Show a memory whole, with where it comes from."""
-    with _existing(common, label), Store(common.store, readonly=True) as store:
+    with _existing(common, label), looking(common) as store:
         found = memories.get(store, label)
     if common.json:
         say_json(_in_json(found))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from goalmode.cli import secrets
 from goalmode.errors import BadInput
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def common(command: F) -> F:
     def with_common(
         *args: Any, store: str | None, config: Path | None, json: bool, quiet: bool, **rest: Any
     ) -> Any:
+        secrets.learn(config)
         return command(*args, common=Common(store, config, json, quiet), **rest)
 
     return with_common  # type: ignore[return-value]

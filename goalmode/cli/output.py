@@ -1,4 +1,4 @@
-"""Everything that is printed: made safe for terminals, never failing on an encoding, plain wherever nobody looks."""
+"""Everything that is printed: without secrets, safe for terminals, never failing on an encoding, plain in pipes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 import click
 
+from goalmode.cli import secrets
 from goalmode.cli.columns import aligned
 from goalmode.domain.text import one_line, safe, sendable
 
@@ -37,43 +38,62 @@ def _write(text: str, stream: TextIO | None = None) -> None:
     click.echo(text, file=stream or sys.stdout)
 
 
+def shown(text: str) -> str:
+    """`text` as it may be seen: no secret in it, and nothing that moves a cursor, colours a line or reorders text."""
+    return safe(secrets.known()(text))
+
+
 def say(text: str = "", *, strong: bool = False) -> None:
     """Print on standard output."""
-    shown = safe(text)
-    _write(click.style(shown, bold=True) if strong and is_terminal() else shown)
+    line = shown(text)
+    _write(click.style(line, bold=True) if strong and is_terminal() else line)
 
 
 def complain(text: str) -> None:
     """Print one line on standard error."""
-    _write(f"goalmode: {one_line(text)}", sys.stderr)
+    _write(f"goalmode: {one_line(shown(text))}", sys.stderr)
 
 
 def remark(text: str) -> None:
     """Print a line on standard error that is no complaint."""
-    _write(safe(text), sys.stderr)
+    _write(shown(text), sys.stderr)
 
 
 def exactly(text: str) -> None:
     """Print a stored text: byte for byte where it goes on to a program, made safe where somebody looks at it."""
     if sys.stdout.isatty():
-        click.echo(safe(text), nl=False)
+        click.echo(shown(text), nl=False)
     else:
         sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.write(secrets.known()(text).encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
 
 
 def say_json(value: Any, *, indent: int | None = 2) -> None:
     """Print a JSON value: valid in every encoding, and harmless on a terminal."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    text = sendable(json.dumps(value, ensure_ascii=not unicode, indent=indent))
-    _write(_UNSHOWN.sub(lambda m: f"\\u{ord(m.group()):04x}", text))
+    _write(json_text(value, ascii=not unicode, indent=indent))
+
+
+def json_text(value: Any, *, ascii: bool = False, indent: int | None = 2) -> str:
+    """A JSON value as text that a terminal shows as it is: what it would obey is an escape."""
+    text = sendable(json.dumps(secrets.struck(value), ensure_ascii=ascii, indent=indent))
+    return _UNSHOWN.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
+
+
+def has_blocks(stream: TextIO | None = None) -> bool:
+    """Whether the stream's encoding has block characters."""
+    try:
+        "▁█".encode((stream or sys.stdout).encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns; on a terminal the last column is cut to what is left of the line."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    cells = [[one_line(cell) for cell in row] for row in rows]
+    cells = [[one_line(shown(cell)) for cell in row] for row in rows]
     first, *rest = aligned([head, *cells], width)
     say(first, strong=True)
     for line in rest:
@@ -84,7 +104,7 @@ def pairs(rows: Sequence[tuple[str, str]]) -> None:
     """Print names and values, one pair a line; a value's further lines are indented as far."""
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
-        head, *more = safe(value).split("\n")
+        head, *more = shown(value).split("\n")
         say(f"{name:<{width}}  {head}".rstrip())
         for line in more:
             say(f"{'':<{width}}  {line}".rstrip())

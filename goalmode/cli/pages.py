@@ -16,6 +16,9 @@ from goalmode.inspection.listing import UNREADABLE
 
 Row = Mapping[str, Any]
 
+TAIL_LINES = 12
+"""Lines of a failed check's output that `why` shows, the last ones."""
+
 
 def goals(found: Sequence[Row], now: datetime) -> None:
     """The table of `list`."""
@@ -148,7 +151,7 @@ def _raw(turn: Row) -> str:
 
 
 def _quoted(text: str) -> None:
-    for line in text.split("\n"):
+    for line in text.split("\n") if text else ():
         say(f"        {line}".rstrip())
 
 
@@ -165,11 +168,15 @@ def why(found: Row, common: Common) -> None:
             strong=True,
         )
         pairs([(f"  {name}", _fact(value)) for name, value in ending["facts"].items() if name != "traceback"])
-        say(f"  after {ending['turns']} turns, {ending['recoveries']} recovery prompts, "
-            f"{ending['rejections']} rejected claims, {_progress(ending)}")  # fmt: skip
+        say(f"  after {ending['turns']} turns, {ending['recoveries']} recovery prompts of "
+            f"{ending['max_recoveries']}, {ending['rejections']} rejected claims, {_progress(ending)}")  # fmt: skip
+        if ending["last_turn"]:
+            say(f"  last reply: {_last_turn(ending)}")
         for check in ending["checks"]:
             code = "" if check["exit_code"] is None else f" (exit {check['exit_code']})"
             say(f"  check {one_line(check['subject'])}: {'holds' if check['passed'] else 'fails'}{code}")
+            if not check["passed"]:
+                _quoted("\n".join(check["tail"].strip().splitlines()[-TAIL_LINES:]))
         if ending["facts"].get("traceback"):
             say(str(ending["facts"]["traceback"]))
     say(
@@ -190,6 +197,17 @@ def _progress(wakeup: Row) -> str:
     return f"{wakeup['progress']} signs of progress" + (f" ({of})" if of else "")
 
 
+def _last_turn(ending: Row) -> str:
+    """The model call that the ending followed, with the provider's own words for how it stopped."""
+    turn = ending["last_turn"]
+    called = ", ".join(f"{one_line(c['tool'], 40)}: {c['outcome'] or 'running'}" for c in turn["calls"])
+    detail = f": {one_line(turn['stop_detail'], 200)}" if turn["stop_detail"] else ""
+    asked = f"; it called {called}" if called else "; no tool call"
+    whose = f", {one_line(turn['model'], 80)}" if turn["model"] else ""
+    where = f"turn {ending['wakeup']}.{turn['seq']} ({turn['purpose']}{whose})"
+    return f"{where} {turn['stop_reason']}{_raw(turn)}{detail}{asked}"
+
+
 def _going_on(found: Row, common: Common) -> None:
     if found["questions"]:
         asked.waiting(found["questions"])
@@ -198,6 +216,7 @@ def _going_on(found: Row, common: Common) -> None:
     else:
         say(f"It would not be woken now ({found['skip']['reason']}): {one_line(found['skip']['detail'])}")
     sources.listed(found["wake_sources"])
+    say(f"What makes it run again: {one_line(found['needs'])}.")
     if found["remedy"]:
         say(f"To go on: {command_here(common, found['remedy'])}")
     if not found["contract_protected"]:

@@ -10,7 +10,7 @@ import click
 from goalmode.cli import asked
 from goalmode.cli.options import UTF8, Common, common, given_text
 from goalmode.cli.output import say, say_json, table
-from goalmode.cli.stores import changing, command_here, reading
+from goalmode.cli.stores import changing, command_here, looking, reading
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import Goal
 from goalmode.domain.notes import Note
@@ -40,7 +40,7 @@ def questions(goal_id: str | None, common: Common) -> int:
         with reading(common, goal_id) as (store, goal):
             found = inspected.of_goal(store, goal)
     elif rows.exists(common.store):
-        with Store(common.store, readonly=True) as store:
+        with looking(common) as store:
             found = inspected.open_everywhere(store)
     else:
         found = []

@@ -11,12 +11,13 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
+from goalmode.cli import secrets
 from goalmode.cli.options import Common
 from goalmode.cli.output import say, say_json
 from goalmode.cli.running import configured_for
 from goalmode.domain.exits import Exit
 from goalmode.domain.goal import Goal
-from goalmode.domain.redact import Redactor
+from goalmode.domain.redact import Redactor, url_secrets
 from goalmode.domain.text import one_line
 from goalmode.errors import BadInput
 from goalmode.loop.ports import Event, Sink
@@ -25,7 +26,7 @@ from goalmode.orchestrator.wake import Skip, Wake
 from goalmode.settings import api_key, load_settings, resolve_profile
 from goalmode.state import goals
 from goalmode.state.store import Store
-from goalmode.wiring import Configured, begin_wakeup, open_model, run_wakeup, url_secrets, workshop
+from goalmode.wiring import Configured, begin_wakeup, open_model, run_wakeup, workshop
 
 
 class AllSecrets(Redactor):
@@ -58,6 +59,7 @@ class Waker:
         self._secrets = AllSecrets()
         self._wakes: set[Wake] = set()
         store.redact = self._secrets
+        secrets.known().add(self._secrets)
 
     async def __call__(
         self, goal_id: int, sink: Sink, stop: Callable[[], Exit | None], delivery: int | None = None
@@ -76,9 +78,7 @@ class Waker:
             redact=configured.redact,
             prompts=configured.prompts,
         )
-        begin = partial(
-            begin_wakeup, self._store, goal, profile=shop.profile, shop=shop, delivery=delivery
-        )
+        begin = partial(begin_wakeup, self._store, goal, profile=shop.profile, shop=shop, delivery=delivery)
         model = open_model(
             configured.profile, configured.key, clock=self._store.clock, lang=goal.settings.lang
         )

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from goalmode.cli import secrets
 from goalmode.cli.options import Common
 from goalmode.cli.output import remark
 from goalmode.domain.goal import Goal
@@ -16,6 +17,11 @@ from goalmode.state.owner import Owner
 from goalmode.state.store import Store
 
 
+def looking(common: Common) -> Store:
+    """The store, opened so that nothing can be written."""
+    return Store(common.store, readonly=True, redact=secrets.known())
+
+
 @contextmanager
 def reading(common: Common, prefix: str) -> Iterator[tuple[Store, Goal]]:
     """A goal and its store, opened so that nothing can be written.
@@ -24,8 +30,8 @@ def reading(common: Common, prefix: str) -> Iterator[tuple[Store, Goal]]:
         UnknownGoal: there is no such goal, or no store.
     """
     _must_exist(common, prefix)
-    with Store(common.store, readonly=True) as store:
-        yield store, goals.find(store, prefix)
+    with looking(common) as store:
+        yield store, _known(goals.find(store, prefix))
 
 
 @contextmanager
@@ -37,13 +43,13 @@ def changing(common: Common, prefix: str) -> Iterator[tuple[Store, Goal]]:
     """
     _must_exist(common, prefix)
     with writing(common) as store:
-        yield store, goals.find(store, prefix)
+        yield store, _known(goals.find(store, prefix))
 
 
 @contextmanager
 def writing(common: Common, owner: Owner | None = None) -> Iterator[Store]:
     """The store, made if there is none. `owner`: who writes; None for this process as it is."""
-    with Store(common.store, owner=owner) as store:
+    with Store(common.store, owner=owner, redact=secrets.known()) as store:
         if not common.quiet:
             for notice in store.notices:
                 remark(notice)
@@ -56,10 +62,15 @@ def command_here(common: Common, command: str) -> str:
         return ""
     options = []
     if common.store is not None:
-        options += ["--store", shlex.quote(common.store)]
+        options += ["--store", shlex.quote(rows.name_of(common.store))]
     if common.config is not None and command.split()[1] in ("run", "wake", "resume"):
         options += ["--config", shlex.quote(str(common.config))]
     return " ".join([command, *options])
+
+
+def _known(goal: Goal) -> Goal:
+    secrets.learn_goal(goal)
+    return goal
 
 
 def _must_exist(common: Common, prefix: str) -> None:

@@ -49,7 +49,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class LastEnding:
-    """How the goal's last wakeup ended."""
+    """How the goal's last wakeup ended. One that still runs has no `ended_at`; it counts as INTERRUPTED."""
 
     wakeup: int
     reason: ExitReason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from goalmode.domain.goal import Goal
@@ -25,16 +26,17 @@ def stored_contexts(
         BadInput: there is no such wakeup, or it ended before it had a context.
     """
     with store.reading() as connection:
-        seen = reading.wakeups(connection, goal.id)
-        chosen = next((w for w in seen if w.seq == (wakeup or len(seen))), None)
+        last = reading.last_wakeup(connection, goal.id)
+        named = [] if wakeup is None else reading.wakeups(connection, goal.id, numbers=[wakeup])
+        chosen = last if wakeup is None else next(iter(named), None)
         found = [] if chosen is None else reading.contexts(connection, chosen.id, later=later)
     if chosen is None:
-        have = f"1 to {len(seen)}" if seen else "none yet; --next shows what the first would see"
+        have = "none yet; --next shows what the first would see" if last is None else f"1 to {last.seq}"
         raise BadInput("wakeup", str(wakeup or ""), f"the number of a wakeup of goal {goal.uid}: {have}")
     if not found:
         ended = chosen.exit_reason or "it did not get that far"
         raise BadInput("wakeup", str(chosen.seq), f"one that had a context; this one ended before: {ended}")
-    return chosen.seq, found
+    return chosen.seq, [replace(context, text=store.clean(context.text)) for context in found]
 
 
 def as_seen(rendered: StoredContext) -> ContextSeen:
@@ -56,6 +58,19 @@ def described(wakeup: int, contexts: Sequence[ContextSeen]) -> dict[str, Any]:
         "wakeup": wakeup,
         **_described(first),
         "later": [{"n": n, **_described(context)} for n, context in enumerate(later, 1)],
+    }
+
+
+def sizes(wakeup: int, context: ContextSeen) -> dict[str, Any]:
+    """What each section of a context takes, and what was left out of it; the rest is what stands around them."""
+    sections = [dict(section) for section in context.sections]
+    return {
+        "wakeup": wakeup,
+        "tokens": context.tokens,
+        "encoding": context.encoding,
+        "completion_phrases": context.completion_phrases,
+        "sections": sections,
+        "around": context.tokens - sum(int(section["tokens"]) for section in sections),
     }
 
 

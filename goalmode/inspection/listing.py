@@ -19,7 +19,7 @@ UNREADABLE = "UNREADABLE"
 
 def listing(store: Store, *, limit: int | None = None, offset: int = 0) -> list[dict[str, Any]]:
     """The goals, newest first; one whose rows are of unknown shape is marked and hides no other."""
-    return [_row(store, goal) for goal in goals.every(store, limit=limit, offset=offset)]
+    return [store.clean_json(_row(store, goal)) for goal in goals.every(store, limit=limit, offset=offset)]
 
 
 def _row(store: Store, goal: Goal | Unreadable) -> dict[str, Any]:

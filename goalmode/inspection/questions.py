@@ -18,13 +18,17 @@ def open_everywhere(store: Store) -> list[dict[str, Any]]:
         StoreUnreadable: a row has a shape we do not know.
     """
     with store.reading() as connection:
-        return [{"goal": uid, **described(question)} for uid, question in questions.every_open(connection)]
+        found = [{"goal": uid, **described(question)} for uid, question in questions.every_open(connection)]
+    return [store.clean_json(question) for question in found]
 
 
 def of_goal(store: Store, goal: Goal) -> list[dict[str, Any]]:
     """All that a goal has asked, oldest first, with the answers."""
     with store.reading() as connection:
-        return [{"goal": goal.uid, **described(question)} for question in questions.of_goal(connection, goal)]
+        found = [
+            {"goal": goal.uid, **described(question)} for question in questions.of_goal(connection, goal)
+        ]
+    return [store.clean_json(question) for question in found]
 
 
 def described(question: Question) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def show(store: Store, goal_id: int) -> dict[str, Any]:
         asked = questions.of_goal(connection, goal)
     work = _as_seen(goal, work)
     running = next((w for w in wakeups if runs(store, w)), None)
-    return {
+    found = {
         "id": goal.uid,
         "status": shown_status(store, goal, wakeups[-1] if wakeups else None).value,
         "status_reason": goal.status_detail,
@@ -99,6 +99,7 @@ def show(store: Store, goal_id: int) -> dict[str, Any]:
         "created_at": iso(goal.created_at),
         "updated_at": iso(goal.updated_at),
     }
+    return dict(store.clean_json(found))
 
 
 def _settings(goal: Goal) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from goalmode.domain.calls import SUBSTANTIVE, CallOutcome
@@ -12,22 +13,51 @@ from goalmode.state import locks, reading
 from goalmode.state.reading import CallSeen, TurnSeen, WakeupSeen
 from goalmode.state.store import Store
 
+LOOK_BACK = 20
+"""Turns before a page in which equal calls are looked for: a wakeup that repeats itself ends before."""
+
 _MADE = (CallOutcome.SUCCESS, CallOutcome.FAILED)
 
 
-def turns(store: Store, goal: Goal, *, wakeup: int | None = None, full: bool = False) -> list[dict[str, Any]]:
-    """The calls, oldest first.
+def turns(
+    store: Store,
+    goal: Goal,
+    *,
+    wakeup: int | None = None,
+    full: bool = False,
+    after: tuple[int, int] | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+    newest: bool = False,
+) -> list[dict[str, Any]]:
+    """The calls, oldest first: all of them, or a page that costs the same however many there are.
 
     Args:
         wakeup: only those of one wakeup.
         full: with what was said: texts, arguments and results as stored.
+        after: only those behind this one (wakeup, seq).
+        limit, offset: only so many, the first so many left out; counted from the newest if `newest` is set.
     """
+    paged = after is not None or limit is not None or offset > 0
     with store.reading() as connection:
-        found = reading.turns(connection, goal.id, wakeup=wakeup)
-        wakeups = {seen.seq: seen for seen in reading.wakeups(connection, goal.id)}
+        read = partial(reading.turns, connection, goal.id)
+        found = read(wakeup=wakeup, after=after, limit=limit, offset=offset, newest=newest)
+        before = read(**_before(found[0])) if paged and found else []
+        numbers = {turn.wakeup for turn in found} if paged else None
+        wakeups = {seen.seq: seen for seen in reading.wakeups(connection, goal.id, numbers=numbers)}
         texts = reading.texts(connection, found) if full else None
-    times = _in_a_row(found)
-    return [_turn(store, goal, turn, wakeups[turn.wakeup], texts, times) for turn in found]
+    times = _in_a_row([*before, *found])
+    return [store.clean_json(_turn(store, goal, turn, wakeups[turn.wakeup], texts, times)) for turn in found]
+
+
+def _before(first: TurnSeen) -> dict[str, Any]:
+    """Which turns the first one of a page may repeat: those of its wakeup before it, as far as repetition may go."""
+    behind = max(0, first.seq - 1 - LOOK_BACK)
+    return {
+        "wakeup": first.wakeup,
+        "after": (first.wakeup, behind),
+        "limit": first.seq - 1 - behind,
+    }
 
 
 def _in_a_row(found: Sequence[TurnSeen]) -> Mapping[tuple[int, int, str], int]:
@@ -61,7 +91,9 @@ def _turn(
         "stop_raw": turn.stop_raw,
         "stop_native": turn.stop_native,
         "stop_detail": turn.stop_detail,
+        "provider": turn.provider,
         "model": turn.model,
+        "request_id": turn.request_id,
         "movement": turn.movement,
         "usage": {
             "tokens": turn.input - turn.cached + turn.output,
@@ -84,7 +116,7 @@ def _turn(
         row = _call(call, _outcome(store, goal, call, wakeup))
         row["in_a_row"] = times.get((turn.wakeup, turn.seq, call.call_id), 1)
         if texts is not None:
-            row["arguments"] = arguments.get(call.call_id, "")
+            row["arguments"] = arguments.get(call.call_id, said if said == reading.PRUNED else "")
             row["result"] = texts.get(call.result or 0, "")
         shown["calls"].append(row)
     return shown
@@ -108,5 +140,7 @@ def _outcome(store: Store, goal: Goal, call: CallSeen, wakeup: WakeupSeen) -> st
     begun was interrupted."""
     if call.outcome is not None or runs(store, wakeup):
         return call.outcome
-    begun = call.call_id in locks.started(store.lock_file(goal.id, wakeup.fence))
+    begun = not wakeup.lease.owner.is_near() or call.call_id in locks.started(
+        store.lock_file(goal.id, wakeup.fence)
+    )
     return (CallOutcome.INTERRUPTED if begun else CallOutcome.SKIPPED).value

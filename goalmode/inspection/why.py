@@ -12,16 +12,20 @@ from goalmode.domain.questions import Question, QuestionKind
 from goalmode.errors import BadInput
 from goalmode.inspection import wake_sources
 from goalmode.inspection.endings import remedy, told
+from goalmode.inspection.going_on import limit_of, needs
 from goalmode.inspection.questions import described
 from goalmode.inspection.seen import iso, known_reason, runs, shown_detail, shown_reason, shown_status
 from goalmode.inspection.streak import streak
 from goalmode.orchestrator.wake import Skip, refusal
 from goalmode.state import goals, questions, reading
-from goalmode.state.reading import CheckSeen, WakeupSeen
+from goalmode.state.reading import CheckSeen, TurnSeen, WakeupSeen
 from goalmode.state.store import Store
 
 RECENT = 5
 """Endings shown beside the last one."""
+
+LOOKED_AT = 500
+"""Wakeups, the newest, among which the evidence for a streak is looked for."""
 
 
 def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, Any]:
@@ -32,24 +36,31 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
     """
     with store.reading() as connection:
         goal = goals.read(connection, goal_id)
-        seen = reading.wakeups(connection, goal_id)
-        checks = reading.checks(connection, goal_id)
+        seen = reading.wakeups(connection, goal_id, newest=LOOKED_AT)
+        last = seen[-1] if seen else None
+        named = [] if wakeup is None else reading.wakeups(connection, goal_id, numbers=[wakeup])
+        chosen = last if wakeup is None else next(iter(named), None)
+        checks = [] if chosen is None else reading.checks_of(connection, goal_id, chosen.id)
+        turns = (
+            []
+            if chosen is None
+            else reading.turns(connection, goal_id, wakeup=chosen.seq, limit=1, newest=True)
+        )
         waiting = questions.open_of(connection, goal)
-    last = seen[-1] if seen else None
     goal = replace(goal, status=shown_status(store, goal, last))
-    chosen = next((w for w in seen if w.seq == wakeup), None) if wakeup else last
-    if wakeup and chosen is None:
-        have = f"1 to {len(seen)}" if seen else "there are none yet"
+    if wakeup is not None and chosen is None:
+        have = "there are none yet" if last is None else f"1 to {last.seq}"
         raise BadInput("wakeup", str(wakeup), f"the number of a wakeup of goal {goal.uid}: {have}")
     running = next((w for w in seen if runs(store, w)), None)
     skip = _leased(running) if running is not None else refusal(store, goal)
-    return {
+    facts = {} if last is None else last.exit_facts
+    found = {
         "id": goal.uid,
         "status": goal.status.value,
         "status_reason": goal.status_detail,
         "running": running is not None,
         "owner": None if running is None else running.lease.owner.name,
-        "ending": None if chosen is None else _ending(store, goal, chosen, checks),
+        "ending": None if chosen is None else _ending(store, goal, chosen, checks, next(iter(turns), None)),
         "recent": [
             {"wakeup": w.seq, "exit_reason": shown_reason(store, w), "turns": w.turns} for w in seen[-RECENT:]
         ],
@@ -62,18 +73,22 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         "wake_sources": wake_sources.of_goal(store, goal, only_open=True, running=running is not None),
         "skip": None if skip is None else {"reason": skip.reason.value, "detail": skip.detail},
         "questions": [described(question) for question in waiting],
+        "needs": needs(goal, facts, waiting, running=running is not None, due=skip is None),
         "remedy": _remedy(store, goal, last, waiting),
         "contract_protected": False,
     }
+    return dict(store.clean_json(found))
 
 
 def _leased(running: WakeupSeen) -> Skip:
     return Skip(SkipReason.LEASED, f"{running.lease.owner.name} runs wakeup {running.seq} of it")
 
 
-def _ending(store: Store, goal: Goal, wakeup: WakeupSeen, checks: list[CheckSeen]) -> dict[str, Any]:
+def _ending(
+    store: Store, goal: Goal, wakeup: WakeupSeen, checks: Sequence[CheckSeen], turn: TurnSeen | None
+) -> dict[str, Any]:
     word, detail = shown_reason(store, wakeup), shown_detail(store, wakeup)
-    newest = {check.subject: check for check in checks if check.wakeup == wakeup.seq}
+    newest = {check.subject: check for check in checks}
     reason = None if word is None else known_reason(goal, wakeup, word)
     return {
         "wakeup": wakeup.seq,
@@ -82,8 +97,12 @@ def _ending(store: Store, goal: Goal, wakeup: WakeupSeen, checks: list[CheckSeen
         "exit_code": None if reason is None else EXIT_FACTS[reason].exit_code,
         "sentence": "it runs" if reason is None else told(reason, detail),
         "facts": dict(wakeup.exit_facts),
+        "limit": limit_of(wakeup.exit_facts),
         "turns": wakeup.turns,
+        "last_turn": None if turn is None else _turn(turn),
         "recoveries": wakeup.recoveries,
+        "max_recoveries": goal.settings.max_recoveries,
+        "early_turns": goal.settings.early_turns,
         "rejections": wakeup.rejections,
         "progress": wakeup.progress,
         "progress_by": dict(wakeup.progress_by),
@@ -92,6 +111,23 @@ def _ending(store: Store, goal: Goal, wakeup: WakeupSeen, checks: list[CheckSeen
             {"subject": c.subject, "passed": c.passed, "exit_code": c.exit_code, "tail": c.tail}
             for c in newest.values()
         ],
+    }
+
+
+def _turn(turn: TurnSeen) -> dict[str, Any]:
+    """The model call that an ending followed: how it ended, in our words and in the provider's."""
+    return {
+        "seq": turn.seq,
+        "purpose": turn.purpose,
+        "state": turn.state,
+        "stop_reason": turn.stop_reason,
+        "stop_raw": turn.stop_raw,
+        "stop_native": turn.stop_native,
+        "stop_detail": turn.stop_detail,
+        "provider": turn.provider,
+        "model": turn.model,
+        "request_id": turn.request_id,
+        "calls": [{"tool": c.tool, "brief": c.brief, "outcome": c.outcome} for c in turn.calls],
     }
 
 

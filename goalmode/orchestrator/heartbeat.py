@@ -37,7 +37,7 @@ class Heartbeat:
     """
 
     def __init__(self, store: Store, interval: float | None = None) -> None:
-        lease = store.lease_ms / 1000
+        lease = store.lease_length / 1000
         self._store = store
         self._interval = lease / BEATS if interval is None else interval
         self._patience = lease - min(MARGIN_SECONDS, lease / BEATS)

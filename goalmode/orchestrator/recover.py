@@ -21,6 +21,8 @@ def recover(store: Store, goal: Goal, dead: OpenWakeup, *, turns: int, jitter: f
     with locks.take_over(store.lock_file(goal.id, dead.fence), dead.lease.owner.pid) as started:
         if started is None:
             return False
+        if not dead.lease.owner.is_near():
+            started = None  # Its marks are on another machine, or of an earlier boot: nobody can tell.
         now = store.clock.now()
         pending = settlement.left_behind(goal, dead)
         exit = Exit(ExitReason.INTERRUPTED, f"the process {dead.lease.owner.name} ended")

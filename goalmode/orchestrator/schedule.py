@@ -27,7 +27,7 @@ from goalmode.orchestrator import cron
 from goalmode.orchestrator.goals import parse_deadline, parse_seconds
 from goalmode.orchestrator.sources import mark_of
 from goalmode.state import goals, wake_sources
-from goalmode.state.owner import boot_id, process_start
+from goalmode.state.owner import boot_id, pid_namespace, process_start
 from goalmode.state.store import Store
 from goalmode.tools.paths import Workspace
 
@@ -95,7 +95,7 @@ def on_process(store: Store, goal: Goal, pid: int, ceiling: timedelta = CEILING)
     start = process_start(pid) if pid > 0 else None
     if start is None:
         raise BadInput("pid", pid, "the number of a process that runs on this machine")
-    return Planned(ProcessEnd(pid, start, boot_id()), None, store.clock.now() + ceiling)
+    return Planned(ProcessEnd(pid, f"{start}{pid_namespace()}", boot_id()), None, store.clock.now() + ceiling)
 
 
 def on_goal(store: Store, prefix: str, ceiling: timedelta = CEILING) -> Planned:

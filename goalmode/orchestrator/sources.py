@@ -13,7 +13,7 @@ from goalmode.domain.wake import At, Cron, Every, FileChange, FileMark, GoalEnd,
 from goalmode.errors import BadInput, ToolError
 from goalmode.orchestrator.cron import next_fire
 from goalmode.state import wake_sources
-from goalmode.state.owner import boot_id, process_start
+from goalmode.state.owner import Owner, boot_id, lives
 from goalmode.state.store import Store
 from goalmode.state.wake_sources import Firing, Open
 from goalmode.tools.paths import Workspace
@@ -102,8 +102,7 @@ def _cause(open: Open) -> str | None:
 
 def _runs(pid: int, start: str, boot: str) -> bool:
     """Whether it is still the same process: on the same boot, and not a later one with its pid."""
-    found = process_start(pid)
-    return boot == boot_id() and found is not None and (not start or found == start)
+    return boot == boot_id() and lives(Owner("", "", pid, start, boot))
 
 
 def _iso(time: datetime) -> str:

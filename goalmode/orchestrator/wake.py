@@ -354,6 +354,12 @@ def begin_wakeup(
     refuse_unpriced(goal.limits, renderer.profile)
     answers.answer_by_default(store, goal, now=store.clock.now())
     seen = snapshot.snapshot(store, goal_id, now=store.clock.now())
+    # From here on the fence tells whether somebody else wakes it. Who began before that, or ended, is seen now.
+    if seen.last is not None and seen.last.ended_at is None:
+        return _superseded()
+    skip = refusal(store, seen.goal, only_if_due=only_if_due)
+    if skip is not None:
+        return skip
     seen = replace(seen, observed=renderer.observe(seen.goal))
     context, over = None, _already_over(seen.goal, seen.now)
     if over is None:
@@ -373,7 +379,7 @@ def begin_wakeup(
         delivery=delivery,
     )
     if claimed is None:
-        return Skip(SkipReason.SUPERSEDED, "somebody else woke or changed the goal at the same moment")
+        return _superseded()
     return Wake(store, heartbeat or heartbeat_of(store), renderer, claimed, seen, context, over)
 
 
@@ -426,6 +432,10 @@ def refusal(store: Store, goal: Goal, *, only_if_due: bool = True) -> Skip | Non
             SkipReason.NOT_DUE, f"due at {due.isoformat(timespec='seconds')} ({goal.wake_reason})", due
         )
     return None
+
+
+def _superseded() -> Skip:
+    return Skip(SkipReason.SUPERSEDED, "somebody else woke or changed the goal at the same moment")
 
 
 def _waiting(store: Store, goal: Goal) -> Skip | None:

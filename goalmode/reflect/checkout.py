@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tomllib
@@ -124,8 +123,6 @@ def _surroundings(environ: Mapping[str, str]) -> Iterator[Finding]:
         State.WARNING,
         "its tools run as you, without a sandbox; `goalmode abort ID` ends a call, not what it has left running",
     )
-    if os.name == "nt":
-        yield Finding("windows", State.BROKEN, "goalmode's store needs POSIX file locks")
 
 
 def _version(root: Path) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from goalmode.context.phrases import withhold
 from goalmode.domain.exits import Exit, ExitReason
+from goalmode.reflect import said
 from goalmode.reflect.body import NO_TOOL, Body, StepOutcome, forget, originals
 from goalmode.reflect.kit import Meter
 from goalmode.reflect.offer import ours
@@ -44,7 +45,7 @@ class Task:
 
     def __init__(self, waking: Waking, marker: str, stats: dict[str, Any] | None) -> None:
         self.waking, self.marker = waking, marker
-        self.begun = self.ended = False
+        self.begun = self.broken = self.ended = False
         self.handler: Any = None
         self._stats = stats
         self._quota = waking.wake.goal.settings.max_turns + MARGIN
@@ -120,17 +121,31 @@ class Task:
         if self._schema:
             self._schema[:] = self._saved
 
-    def broke(self, error: Exception, ctx: Context) -> None:
-        """A hook of ours has failed: the task ends, and the wakeup for that reason."""
+    def unheard(self, result: str = "") -> Exit:
+        """The ending of the task if its loop did not tell of one. `result`: all that was said in it."""
+        if self.begun:
+            return said.ending_of(result)
+        told = "GenericAgent ran the task without its hooks; see goalmode generic-agent doctor"
+        return Exit(ExitReason.ENGINE_ERROR, told, {"error": told})
+
+    def broke(self, error: Exception) -> None:
+        """A hook of ours has failed: the wakeup ends for that reason."""
+        self.broken = True
         trace = "".join(traceback.format_exception(error))[-8_000:]
         facts = {"error": type(error).__name__, "traceback": trace}
         self.waking.relay.give_up(
             Exit(ExitReason.ENGINE_ERROR, f"{type(error).__name__}: {error}"[:500], facts)
         )
-        handler, ret = ctx.get("handler") or ctx.get("self"), ctx.get("ret")
-        if handler is not None:
-            handler.max_turns = 0
-        if ret is not None:
+
+    def stop(self, event: str, ctx: Context) -> None:
+        """In place of the hooks once one has failed: its loop ends as soon as it can, and runs no tool until then."""
+        handler, ret = ctx.get("handler") or ctx["self"], ctx.get("ret")
+        handler.max_turns = 0
+        if event == "tool_before":
+            setattr(handler, f"do_{ctx['tool_name']}", _exits)
+        elif event == "agent_after":
+            self.agent_after(ctx)
+        elif ret is not None:
             ret.should_exit, ret.next_prompt = True, None
 
     def _go_on(self, handler: Any) -> bool:
@@ -180,11 +195,19 @@ def _listener(event: str, current: Callable[[], Task | None]) -> Callable[[Conte
         elif not task.begun or ctx.get("handler", ctx.get("self")) is not task.handler:
             return
         try:
-            getattr(task, event)(ctx)
+            if not task.broken:
+                getattr(task, event)(ctx)
         except Exception as error:  # noqa: BLE001 - its loop would swallow it
-            task.broke(error, ctx)
+            task.broke(error)
+        if task.broken:
+            task.stop(event, ctx)
 
     return listener
+
+
+def _exits(args: dict[str, Any], response: Any) -> StepOutcome:
+    """Stands for a tool that is not to run any more."""
+    return StepOutcome(None, None, should_exit=True)
 
 
 def _place(handler: Any, workspace: str) -> Callable[[str], str]:

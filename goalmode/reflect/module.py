@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 try:
+    from goalmode.platforms import refusal
+
+    if why := refusal():
+        raise SystemExit(f"goalmode: {why}")
     from goalmode.reflect import session
 except ModuleNotFoundError as error:
     import sys
 
     remedy = f"install it where GenericAgent runs: {sys.executable} -m pip install goalmode"
-    if sys.platform == "win32":
-        remedy = "its store needs the file locks of POSIX: run it in WSL"
     raise SystemExit(f"goalmode: {error}: {remedy}") from None
 
 INTERVAL = 5

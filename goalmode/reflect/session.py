@@ -18,7 +18,6 @@ from goalmode.domain.goal import Goal
 from goalmode.domain.text import one_line
 from goalmode.errors import GoalmodeError, UnknownGoal
 from goalmode.orchestrator.wake import Skip
-from goalmode.reflect import said
 from goalmode.reflect.hooks import Hooks, Task, listen
 from goalmode.reflect.kit import keys_of, kit
 from goalmode.reflect.relay import Relay
@@ -81,7 +80,6 @@ class Session:
         self._goal = goals.find(store, uid)
         self._task: Task | None = None
         self._told = ""
-        self._secrets = keys_of(getattr(host.main.agent, "llmclients", ()))
         host.on_abort = self._aborted
         listen(host.hooks, lambda: self._task)
 
@@ -109,7 +107,7 @@ class Session:
             if result.startswith(DRAIN_ERROR) and self._host.busy:
                 self.say(f"{self._goal.uid}: the task goes on although GenericAgent no longer waits for it")
                 return
-            task.finish(said.ending_of(result))
+            task.finish(task.unheard(result))
         self._report(task)
 
     def close(self) -> None:
@@ -121,11 +119,13 @@ class Session:
 
     def _wake(self, goal: Goal) -> str | None:
         relay = Relay(self._interrupt)
-        client, schema = self._host.main.agent.llmclient, self._host.main.TOOLS_SCHEMA
-        if client is None:
+        agent, schema = self._host.main.agent, self._host.main.TOOLS_SCHEMA
+        client = agent.llmclient
+        if not hasattr(client, "backend"):  # None, or the dictionary of one that is configured wrongly.
             self.say(f"{goal.uid}: waits: GenericAgent has no model, see its mykey.py")
             return None
-        shop = kit(goal, client, schema, relay, self._settings, self._secrets)
+        # Each time: it reads its keys again when their file changes.
+        shop = kit(goal, client, schema, relay, self._settings, keys_of(agent.llmclients))
         self._store.redact = shop.redact
         wake = begin_wakeup(self._store, goal, profile=shop.profile, shop=shop)
         if isinstance(wake, Skip):
@@ -144,8 +144,14 @@ class Session:
         if task.ended:
             return True
         if self._host.busy:
+            if task.waking.wait(0):
+                seq = task.waking.wake.seq
+                self.say(
+                    f"{self._goal.uid}: waits: wakeup {seq} is over, and GenericAgent is still busy with it; "
+                    "if that does not end, end its process"
+                )
             return False
-        task.finish(said.ending_of(""))
+        task.finish(task.unheard())
         self._report(task)
         return True
 
@@ -213,7 +219,9 @@ def check() -> str | None:
         return _session.check()
     except GoalmodeError as error:
         _session.say(f"cannot go on just now: {error}")
-        return None
+    except Exception as error:  # noqa: BLE001 - GenericAgent would print it every few seconds
+        _session.say(f"cannot go on: goalmode itself failed: {type(error).__name__}: {error}")
+    return None
 
 
 def done(result: str) -> None:

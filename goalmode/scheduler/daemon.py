@@ -138,7 +138,7 @@ class Daemon:
         return len(found)
 
     async def _watch(self) -> str:
-        """Fire the sources that came; returns what is wrong with those that nobody can read: goals are due without them."""
+        """Fire the sources that came; returns what is wrong with one that nobody can read: goals are due without it."""
         try:
             came = await to_thread.run_sync(self._lookout.watch)
         except StoreUnreadable as error:

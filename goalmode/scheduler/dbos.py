@@ -175,8 +175,9 @@ class Dbos:
             "app_version": VERSION,
         }
         try:
-            self._client.enqueue_in_transaction(connection, options, delivery.goal, delivery.number)
-        except Exception:
+            with self._plain_errors():
+                self._client.enqueue_in_transaction(connection, options, delivery.goal, delivery.number)
+        except StoreError:
             self._broken = True
             raise
 
@@ -208,7 +209,7 @@ class Dbos:
             raise
         except Exception as error:  # noqa: BLE001 - a library's, of any kind
             raise StoreError(
-                f"store {self._store.name}: DBOS could not be started ({type(error).__name__})"
+                f"store {self._store.name}: DBOS failed ({type(error).__name__})"
             ) from None
 
 

@@ -57,6 +57,7 @@ class _Handed:
 
     goal: int
     number: int
+    dead: bool = False
     what: str = ""
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -123,6 +124,8 @@ class Deliveries(Lookout):
             ending = await self._wake_goal(goal, sink, stop, handed.number)
             if isinstance(ending, Skip) and ending.reason not in _IN_THE_WAY:
                 await to_thread.run_sync(self._give_back, handed)
+                if not handed.dead:  # It was due when it was issued: no reason to be patient with it.
+                    return Skip(SkipReason.SUPERSEDED, ending.detail)
             return ending
         finally:
             with self._lock:
@@ -155,6 +158,7 @@ class Deliveries(Lookout):
             if due is None:
                 handed.end("of no use")
             else:
+                handed.dead = due.dead
                 with self._lock:
                     self._running[handed.goal] = handed
                 taken.append(due)

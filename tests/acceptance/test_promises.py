@@ -8,8 +8,9 @@ import anyio
 import pytest
 
 from goalmode import Exit, ExitReason, GoalStatus, tool
+from goalmode.domain.redact import url_secrets
 from goalmode.testing import steps
-from goalmode.wiring import child_environment, url_secrets
+from goalmode.wiring import child_environment
 from tests import stores
 from tests.acceptance.world import World, checkpoint, complete, mark, write
 

@@ -80,7 +80,7 @@ def test_sigterm_lets_the_turn_that_runs_end(goalmode: Command, workspace: Path,
 def test_a_store_that_is_locked_keeps_no_server_beyond_its_grace(
     goalmode: Command, workspace: Path, provider: Provider
 ) -> None:
-    """What cannot be closed in time is left open, said so with exit code 1, and found interrupted by the next server."""
+    """What cannot be closed in time is left open, with exit code 1, and found interrupted by the next server."""
     goal = goalmode.new("x", workspace, provider.url, "--deliverable", "marks")
     provider.script(steps.tool("shell", {"command": "echo x > marks; touch started; sleep 98765"}))
     server = goalmode.start("serve", *FAST, "--grace", "4s")

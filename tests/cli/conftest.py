@@ -20,6 +20,7 @@ import pytest
 import stamina
 
 from goalmode.cli.main import call
+from goalmode.state.engine import database_at
 from goalmode.testing import Stub
 from tests import stores
 from tests.stores import Stores
@@ -78,6 +79,11 @@ class CLI:
         done = self("new", objective, *workspace, "--model", "openai:m", "--base-url", url, "-q", *options)
         assert (done.code, done.err) == (0, "")
         return done.out.strip()
+
+    @property
+    def name(self) -> str:
+        """How messages call the store."""
+        return database_at(self.url).name
 
     def rows(self) -> str:
         """Every row of every table."""

@@ -175,6 +175,7 @@ def test_a_template_with_an_unknown_variable_is_one_line(cli: Any, tmp_path: Pat
 
 @pytest.mark.parametrize("command", [("list",), ("show", "x"), ("run", "x"), NEW], ids=lambda c: c[0])
 @pytest.mark.parametrize("kind", ["directory", "text", "other", "newer"])
+@pytest.mark.sqlite
 def test_what_is_no_store_of_ours_is_left_alone(cli: Any, kind: str, command: tuple[str, ...]) -> None:
     """A directory, a text, somebody else's database, a newer store: one line, 1, and not a byte changed (B142)."""
     cli.store.parent.mkdir()
@@ -199,6 +200,7 @@ def test_what_is_no_store_of_ours_is_left_alone(cli: Any, kind: str, command: tu
     assert (cli.store.read_bytes() if cli.store.is_file() else None) == before
 
 
+@pytest.mark.sqlite
 def test_a_corrupt_store_is_named(cli: Any) -> None:
     """A database with torn pages is said to be corrupt, with its file."""
     uid = cli.new()

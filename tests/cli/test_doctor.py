@@ -52,6 +52,7 @@ def test_models_and_whether_their_keys_are_there(
     assert KEY not in done.out + cli("doctor", "--config", "mine.toml").out
 
 
+@pytest.mark.sqlite
 def test_what_is_broken_makes_it_fail(cli: Any, tmp_path: Path) -> None:
     """A broken configuration and a store that is none are named, and the exit code is 1."""
     (tmp_path / "mine.toml").write_text("models = 3")
@@ -63,6 +64,7 @@ def test_what_is_broken_makes_it_fail(cli: Any, tmp_path: Path) -> None:
     assert {f["name"] for f in done.json if f["state"] == "broken"} == {"store", "config"}
 
 
+@pytest.mark.sqlite
 def test_a_store_that_others_may_open_is_told(cli: Any) -> None:
     """The file holds what was said to a model: others have no business there."""
     cli.new()

@@ -44,7 +44,7 @@ def state(tmp_path: Path) -> Any:
 
 
 def goal_of(cli: CLI, uid: str) -> Any:
-    with Store(str(cli.store), readonly=True) as store:
+    with Store(cli.url, readonly=True) as store:
         return goals.find(store, uid)
 
 

@@ -42,7 +42,7 @@ class Died(BaseException):
 def begun(cli: Any, uid: str, **of_owner: Any) -> Iterator[Wake]:
     """A wakeup whose process lives as long as the block, or is another one."""
     owner = replace(Owner.current(), **of_owner) if of_owner else None
-    with Store(str(cli.store), owner=owner) as store:
+    with Store(cli.url, owner=owner) as store:
         goal = goals.find(store, uid)
         wake = begin_wakeup(store, goal, profile=goal_profile(goal, Settings()))
         assert isinstance(wake, Wake)
@@ -320,9 +320,11 @@ def test_a_store_that_is_not_there_holds_no_goals(cli: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ("UPDATE goals SET limits=json_set(limits,'$.turns','many') WHERE uid='UID'", "limits.turns"),
-        ("UPDATE goals SET status='NAPPING' WHERE uid='UID'", "status"),
-        ("UPDATE goals SET spent_turns='few' WHERE uid='UID'", "spent_turns"),
+        ("""UPDATE goals SET limits='{"v": 1, "turns": "many"}' WHERE uid='UID'""", "limits.turns"),
+        pytest.param("UPDATE goals SET status='NAPPING' WHERE uid='UID'", "status", marks=pytest.mark.sqlite),
+        pytest.param(
+            "UPDATE goals SET spent_turns='few' WHERE uid='UID'", "spent_turns", marks=pytest.mark.sqlite
+        ),
     ],
     ids=["limit", "status", "count"],
 )
@@ -340,6 +342,7 @@ def test_one_unreadable_goal_hides_no_other(cli: Any, change: str, named: str) -
     assert cli("doctor").code == 1
 
 
+@pytest.mark.sqlite
 def test_an_unknown_exit_reason_is_named(cli: Any, worked: str) -> None:
     """A word from the future is shown as it is, and `why` says that it does not know it (B144)."""
     cli.sql("UPDATE wakeups SET exit_reason='ASCENDED'")

@@ -16,7 +16,7 @@ from tests.state.builders import claim
 def kept(cli: Any) -> str:
     """Three memories of one goal, the second in the place of the first; the goal's id."""
     goal_id: str = cli.new()
-    with Store(str(cli.store)) as store:
+    with Store(cli.url) as store:
         goal = goals.find(store, goal_id)
         claimed = claim(store, goal)
         for kind, text, replaces in (

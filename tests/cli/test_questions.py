@@ -192,8 +192,8 @@ def test_why_names_the_question_and_the_command(cli: Any, waiting: str) -> None:
 
     assert "Q1  Which colour?\n    why: It is printed.\n    1) blue\n    2) green\n    default from " in told
     assert f"To go on: goalmode answer {waiting} TEXT\n" in told
-    elsewhere = cli("why", waiting, "--store", str(cli.store)).out
-    assert f"goalmode answer {waiting} TEXT --store {cli.store}\n" in elsewhere
+    elsewhere = cli("why", waiting, "--store", cli.url).out
+    assert f"goalmode answer {waiting} TEXT --store {cli.name}\n" in elsewhere
     found = cli("why", waiting, "--json").json
     assert [q["id"] for q in found["questions"]] == ["Q1"]
     assert found["remedy"] == f"goalmode answer {waiting} TEXT"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from goalmode.state.store import Store
 from goalmode.testing import Stub
 from goalmode.testing.steps import Completion, echo, status, text, tool
 from goalmode.wiring import begin_wakeup, goal_profile
+from tests import stores
 
 Serve = Callable[..., Stub]
 
@@ -73,13 +73,13 @@ def test_wake_wakes_exactly_once_and_says_how_to_go_on(cli: Any, serve: Serve) -
     stub = serve([LOOK, LOOK, SAVE] * 2)
     uid = cli.new("--max-turns", "2", url=stub.base_url)
     done = cli("wake", uid)
-    quiet = cli("wake", uid, "--quiet", "--store", str(cli.store))
+    quiet = cli("wake", uid, "--quiet", "--store", cli.url)
 
     assert (done.code, quiet.code, quiet.out) == (10, 10, "")
     assert "MAX_TURNS_EXCEEDED" in done.line()
     assert "quota of the wakeup 2, used 2" in done.line()
     assert done.line().endswith(f"to go on: goalmode run {uid}")
-    assert quiet.line().endswith(f"to go on: goalmode run {uid} --store {cli.store}")
+    assert quiet.line().endswith(f"to go on: goalmode run {uid} --store {cli.name}")
     assert cli("show", uid, "--json").json["status"] == "ACTIVE"
 
 
@@ -118,9 +118,7 @@ def test_events_are_told_after_their_commit(cli: Any, serve: Serve, monkeypatch:
     seen: list[tuple[str, int, str | None]] = []
 
     def look(kind: str) -> None:
-        with sqlite3.connect(cli.store) as connection:
-            [(turns, reason)] = connection.execute("SELECT turns, exit_reason FROM wakeups").fetchall()
-        connection.close()
+        [(turns, reason)] = stores.rows(cli.url, "SELECT turns, exit_reason FROM wakeups")
         seen.append((kind, turns, reason))
 
     def say_json(value: Any, **_: Any) -> None:
@@ -255,6 +253,7 @@ def test_no_key_is_ever_printed_or_stored(cli: Any, serve: Serve, monkeypatch: p
 
     assert stub.requests[0].headers["authorization"] == f"Bearer {key}"
     assert [done for done in said if key in done.out + done.err] == []
+    assert key not in cli.rows()
     assert [f for f in cli.store.parent.rglob("*") if f.is_file() and key.encode() in f.read_bytes()] == []
     assert "127.0.0.1" in said[0].err
     assert "422" in said[0].err
@@ -309,7 +308,7 @@ def test_a_goal_that_runs_elsewhere_is_left_to_it(cli: Any, serve: Serve) -> Non
     """The second process names the owner and its wakeup, asks nothing and changes no row (B48)."""
     stub = serve([WRITE, DONE])
     uid = cli.new(url=stub.base_url)
-    with Store(str(cli.store)) as store:
+    with Store(cli.url) as store:
         goal = goals.find(store, uid)
         begin_wakeup(store, goal, profile=goal_profile(goal, Settings()))
         before = cli.rows()
@@ -334,7 +333,7 @@ def test_a_store_that_fails_in_the_middle_is_named(cli: Any, serve: Serve) -> No
     done = cli("wake", uid, "--quiet")
 
     assert (done.code, done.out) == (1, "")
-    assert str(cli.store) in done.line()
+    assert cli.name in done.line()
     assert not (cli.workspace / "a.txt").exists()
 
 

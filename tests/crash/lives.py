@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import anyio
 
+from goalmode.domain.clock import Clock
 from goalmode.domain.exits import Exit, GoalStatus
-from goalmode.domain.goal import Goal, GoalSettings, GoalSpec
+from goalmode.domain.goal import GoalSettings, GoalSpec
 from goalmode.domain.messages import Reply, Request
 from goalmode.domain.profile import ModelProfile
 from goalmode.errors import ModelError
@@ -47,12 +48,13 @@ class Lives:
     url: str
     workspace: Path
     story: Story
-    clock: ManualClock = field(default_factory=ManualClock)
+    clock: Clock = field(default_factory=ManualClock)
     asked: list[Request] = field(default_factory=list)
     paid: int = 0
     commits: list[str] = field(default_factory=list)
     tools: int = 0
     events: list[Event] = field(default_factory=list)
+    busy_seconds: float = 60.0
     id: int = 0
 
     def __post_init__(self) -> None:
@@ -84,7 +86,7 @@ class Lives:
             return reply
 
         self.events = []
-        with MortalStore(self.url, death, clock=self.clock) as store:
+        with self.opened(death) as store:
             try:
                 return anyio.run(self._wake, store, ScriptedModel([answer] * MANY))
             except BaseException:
@@ -94,6 +96,10 @@ class Lives:
                 return None
             finally:
                 self.commits, self.tools = store.commits, store.tools
+
+    def opened(self, death: Death | None = None) -> MortalStore:
+        """The store, for one process."""
+        return MortalStore(self.url, death, clock=self.clock, busy_seconds=self.busy_seconds)
 
     async def _wake(self, store: MortalStore, model: ScriptedModel) -> Exit | Skip:
         goal = goals.get(store, self.id)
@@ -106,17 +112,16 @@ class Lives:
     def wake_until_over(self, most: int = 6) -> None:
         """New processes wake it until it is no longer active."""
         for _ in range(most):
-            if self.now.status is not GoalStatus.ACTIVE:
+            if self.status is not GoalStatus.ACTIVE:
                 return
             ended = self.wake()
             assert ended is not None
-        assert self.now.status is not GoalStatus.ACTIVE, f"after {most} more wakeups: {self.now}"
+        assert self.status is not GoalStatus.ACTIVE, f"after {most} more wakeups"
 
     @property
-    def now(self) -> Goal:
-        """The goal as it is stored now."""
-        with Store(self.url, clock=self.clock, readonly=True) as store:
-            return goals.get(store, self.id)
+    def status(self) -> GoalStatus:
+        [status] = self.rows("SELECT status FROM goals WHERE id = ?", self.id)
+        return GoalStatus(status)
 
     @property
     def marks(self) -> Marks:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +23,10 @@ class Died(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """Where a process ends: `before` or `after` its commit number `at`, or `within` its tool number `at`, from 0."""
+    """A point in a process's life, from 0: `begin`, `before` or `after` its commit number `at`, `within` its tool `at`.
+
+    At `begin` the transaction is still to come; `before` is the last moment in it.
+    """
 
     when: str
     at: int
@@ -48,6 +55,7 @@ class MortalStore(Store):
         self._must_live()
         number = len(self.commits)
         self.commits.append(sys._getframe(2).f_code.co_name)
+        self._reach(Death("begin", number))
         with super().writing(durable=durable) as connection:
             yield connection
             self._reach(Death("before", number))
@@ -71,5 +79,33 @@ class MortalStore(Store):
 
     def _reach(self, point: Death) -> None:
         if point == self._death:
-            self.dead = True
-            raise Died
+            self._meet()
+
+    def _meet(self) -> None:
+        """The process dies here."""
+        self.dead = True
+        raise Died
+
+
+class SleepingStore(MortalStore):
+    """Its process is stopped at that point by SIGSTOP, or by `stop`, and goes on when it is told to.
+
+    Never within a sign of life: whoever is stopped there holds the store's lock, which is a case of its own.
+    """
+
+    def __init__(self, url: str, death: Death | None = None, **options: Any) -> None:
+        super().__init__(url, death, **options)
+        self._between_beats = threading.Lock()
+
+    @contextmanager
+    def pulsing(self) -> Iterator[sa.Connection]:
+        with self._between_beats, super().pulsing() as connection:
+            yield connection
+
+    def stop(self) -> None:
+        with self._between_beats:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            time.sleep(0.1)  # This thread may run on for a moment.
+
+    def _meet(self) -> None:
+        self.stop()

@@ -13,6 +13,7 @@ from goalmode.domain.goal import GoalSettings
 from goalmode.domain.messages import Assistant, Message, ToolCall, ToolResult, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.signals import StopReason
+from goalmode.domain.work import WorkState
 from goalmode.inspection.turns import turns
 from goalmode.loop.turn import Run
 from goalmode.model.repair.pairs import NO_RESULT
@@ -74,7 +75,7 @@ def test_the_tokens_of_a_repair_are_counted() -> None:
         Assistant("", (ToolCall("c1", "shell", "{}"),)),
     )
     goal = SimpleNamespace(revision=1, settings=GoalSettings())
-    wake = SimpleNamespace(messages=given, context_tokens=5_000, goal=goal)
+    wake = SimpleNamespace(messages=given, context_tokens=5_000, goal=goal, work=WorkState())
     ports = SimpleNamespace(profile=PROFILE, count_message=lambda message: len(message.text))
     run = Run(cast(Any, wake), cast(Any, ports))
 

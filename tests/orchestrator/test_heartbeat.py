@@ -108,7 +108,7 @@ def test_a_short_lease_is_given_up_with_a_quarter_of_it_left(
     store: Store, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
 ) -> None:
     """Also where the lease is shorter than the margin of a long one; and it is renewed four times in its length."""
-    store.lease_ms = 2_000
+    store.lease_length = 2_000
     told: list[str] = []
     still = Heartbeat(store, interval=3_600)
     still.hold(claim(store, new_goal(store)), lambda: told.append("lost"))

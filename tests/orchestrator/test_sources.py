@@ -290,6 +290,20 @@ def test_another_process_with_its_pid_does_not_count(store: Store, goal: Goal) -
     assert look(store) == [f"S1: process {os.getpid()} ended"]
 
 
+def test_a_process_of_another_container_is_waited_for_until_the_ceiling(
+    store: Store, goal: Goal, clock: ManualClock
+) -> None:
+    """Its number means nothing here: that nobody has it is no sign that it ended."""
+    schedule(store, goal, on_process(store, goal, os.getpid(), HOUR))
+    elsewhere = {"v": 1, "pid": 4_194_999, "start": "1@1", "boot_id": store.owner.boot_id}
+    rows(store, "UPDATE wake_sources SET spec = ?", json.dumps(elsewhere))
+    assert look(store) == []
+
+    clock.advance(3600)
+
+    assert begin(store, goal).goal.wake_reason.startswith("S1: ceiling ")
+
+
 @pytest.mark.parametrize("over", ["done", "aborted", "deleted"])
 def test_another_goal_that_is_over_wakes_the_goal(
     store: Store, goal: Goal, workspace: Path, over: str

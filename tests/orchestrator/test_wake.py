@@ -13,6 +13,7 @@ from goalmode.domain.budget import Limits
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus, SkipReason
 from goalmode.domain.goal import Control, Goal
 from goalmode.errors import Fenced
+from goalmode.orchestrator import wake as waking
 from goalmode.orchestrator.goals import edit_goal, stop_goal
 from goalmode.orchestrator.heartbeat import Heartbeat
 from goalmode.orchestrator.wake import Skip, Wake, close_wakeup
@@ -177,6 +178,38 @@ def test_a_claim_is_superseded_by_what_happens_while_rendering(store: Store, goa
     stop: Callable[[], object] = lambda: stop_goal(store, now(store, goal), Control.PAUSE)  # noqa: E731
     assert skipped(attempt(store, goal, FakeRenderer(meanwhile=stop))) is SkipReason.SUPERSEDED
     assert skipped(attempt(store, goal)) is SkipReason.PAUSED
+
+
+def test_nothing_is_rendered_from_the_middle_of_another_wakeup(
+    store: Store, goal: Goal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B48: it begins after the first look and ends before the claim: what was read of it must not be a context."""
+    others: list[Wake] = []
+
+    def begins(*_: object) -> None:
+        monkeypatch.undo()
+        others.append(begin(store, goal))
+
+    monkeypatch.setattr(waking, "notice", begins)
+    renderer = FakeRenderer(meanwhile=lambda: others[0].close(GO_ON))
+
+    assert skipped(attempt(store, goal, renderer)) is SkipReason.SUPERSEDED
+    assert renderer.seen == []
+    others[0].close(GO_ON)
+
+
+def test_a_goal_that_was_woken_meanwhile_is_not_woken_before_it_is_due_again(
+    store: Store, goal: Goal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process's whole wakeup comes after the first look, and its ending asks for a back-off."""
+
+    def whole(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        begin(store, goal).close(STOPPED_EARLY)
+
+    monkeypatch.setattr(waking.answers, "answer_by_default", whole)
+
+    assert skipped(attempt(store, goal)) is SkipReason.NOT_DUE
 
 
 def test_the_context_is_rendered_without_the_write_lock(store: Store, goal: Goal) -> None:

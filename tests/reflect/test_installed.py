@@ -136,7 +136,7 @@ def test_a_goal_is_worked_on_and_its_claim_ends_it(make: Any) -> None:
     assert "Write a.txt." in json.dumps(world.stub.requests[0].body)
 
 
-def test_later_wakeups_keep_their_quota(make: Any) -> None:
+def test_later_wakeups_keep_their_quota(make: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """A provider that closes as soon as it sees 10 completion phrases: alone it collapses, with goalmode not."""
     quota, limit = 12, 10
     world = make(closing_after(limit, lambda request, number: read(number)), max_turns=quota)
@@ -147,7 +147,8 @@ def test_later_wakeups_keep_their_quota(make: Any) -> None:
     kept = [
         row["turns"] for row in sorted(show(world.store, world.goal.id)["wakeups"], key=lambda r: r["seq"])
     ]
-    print(f"\nturns in each of three wakeups: GenericAgent 1.0.7 alone {alone}, with goalmode {kept}")  # noqa: T201
+    with capsys.disabled():
+        print(f"\nturns in each of three wakeups: GenericAgent 1.0.7 alone {alone}, with goalmode {kept}")  # noqa: T201
     assert kept == [quota] * 3
     assert alone[0] > 3
     assert alone[1:] == [1, 1]

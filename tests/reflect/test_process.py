@@ -16,6 +16,7 @@ from goalmode.domain.budget import Limits
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import Control
 from goalmode.errors import StoreBusy
+from goalmode.inspection import turns
 from goalmode.orchestrator.goals import resume_goal, stop_goal
 from goalmode.reflect import session
 from goalmode.settings import Settings
@@ -128,7 +129,13 @@ def test_a_second_process_waits(make: Any, load: Any, tmp_path: Path) -> None:
 def _idle() -> dict[str, Any]:
     client = SimpleNamespace(backend=SimpleNamespace(history=[], model="m"))
     queue = SimpleNamespace(empty=lambda: True)
-    return {"llmclient": client, "is_running": False, "task_queue": queue, "abort": lambda: None}
+    return {
+        "llmclient": client,
+        "llmclients": [client],
+        "is_running": False,
+        "task_queue": queue,
+        "abort": lambda: None,
+    }
 
 
 def test_a_back_off_is_waited_out(make: Any, load: Any) -> None:
@@ -173,6 +180,40 @@ def test_a_task_that_is_no_longer_waited_for_goes_on(make: Any, load: Any) -> No
     busy.free.set()
     wait_for(lambda: world.reasons() == ["CURRENT_TASK_DONE"] and not world.agent.is_running)
     assert loader.step() == "/exit"
+
+
+def test_a_reload_in_the_middle_of_a_wakeup_keeps_it(make: Any, load: Any, tmp_path: Path) -> None:
+    """The file changes while a task runs that is no longer waited for: it is the same wakeup, and ends as such."""
+    copy = tmp_path / "module.py"
+    shutil.copy(FILE, copy)
+    busy = Busy(WRITE)
+    world = make([busy, CLAIM], deliverables=("a.txt",))
+    loader = load(world, copy, drain_seconds=0.3)
+    loader.step()
+    copy.write_text(copy.read_text() + "\n# changed\n")
+
+    assert loader.step() is None
+    assert len(world.checkout.hooks.registry["agent_before"]) == 1
+    busy.free.set()
+    wait_for(lambda: world.reasons() == ["CURRENT_TASK_DONE"] and not world.agent.is_running)
+    assert loader.step() == "/exit"
+
+
+def test_a_stopped_task_that_hangs_is_told(make: Any, load: Any) -> None:
+    """A tool of its that cannot be ended keeps its only thread: nothing else is begun, and a line says why."""
+    busy = Busy()
+    world = make([busy, WRITE, CLAIM], deliverables=("a.txt",))
+    loader = load(world, drain_seconds=0.3)
+    loader.step()
+    stop_goal(world.store, world.now, Control.PAUSE)
+    wait_for(lambda: world.reasons() == ["USER_ABORTED"])
+    resume_goal(world.store, world.now)
+
+    wait_for(lambda: loader.step() is None and "still busy" in world.lines[-1])
+    busy.free.set()
+    wait_for(lambda: not world.agent.is_running)
+    loader.step()
+    assert world.reasons() == ["USER_ABORTED", "CURRENT_TASK_DONE"]
 
 
 def test_a_task_that_ends_unheard_is_no_wakeup_for_ever(make: Any, load: Any) -> None:
@@ -247,6 +288,32 @@ def test_a_store_that_is_busy_is_looked_at_again(
     assert loader.step() is not None
 
 
+def test_a_failure_of_our_own_is_told_once(make: Any, load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GenericAgent would print it every few seconds, for ever."""
+    world = make([WRITE, CLAIM], deliverables=("a.txt",))
+    loader = load(world)
+
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(goals, "get", fails)
+        assert [loader.step(), loader.step()] == [None, None]
+    assert world.lines == ["cannot go on: goalmode itself failed: ZeroDivisionError: oops"]
+    assert loader.step() is not None
+
+
+def test_a_key_that_is_new_is_struck_out_too(make: Any, load: Any) -> None:
+    """GenericAgent reads its keys again when their file changes."""
+    key = "sk-new-key-9876543210fedcba"
+    world = make([Reply(f"The key is {key}.", WRITE.calls), CLAIM], deliverables=("a.txt",))
+    world.client.backend.api_key = key
+    load(world).step()
+
+    assert world.reasons() == ["CURRENT_TASK_DONE"]
+    assert key not in str(turns.turns(world.store, world.now, full=True))
+
+
 def test_a_limit_of_money_without_a_price_is_told(make: Any, load: Any) -> None:
     """The goal waits until its model has a price; GenericAgent is not asked."""
     world = make([], limits=Limits(cost_micro=1_000))
@@ -256,9 +323,11 @@ def test_a_limit_of_money_without_a_price_is_told(make: Any, load: Any) -> None:
     assert world.reasons() == []
 
 
-def test_an_agent_without_a_model_is_given_nothing(make: Any, load: Any) -> None:
+@pytest.mark.parametrize("client", [None, {"mixin_cfg": {}}])
+def test_an_agent_without_a_model_is_given_nothing(make: Any, load: Any, client: Any) -> None:
+    """It has none, or one whose configuration is wrong: then there is a dictionary in its place."""
     world = make([])
-    world.agent.llmclient = None
+    world.agent.llmclient = client
 
     assert load(world).step() is None
     assert "mykey.py" in world.lines[0]
@@ -277,7 +346,7 @@ def test_where_goalmode_is_not_installed_its_file_says_so() -> None:
 @pytest.fixture
 def main(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """GenericAgent as the main program, before any session."""
-    found = SimpleNamespace(agent=SimpleNamespace(**_idle(), llmclients=[]), TOOLS_SCHEMA=schema())
+    found = SimpleNamespace(agent=SimpleNamespace(**_idle()), TOOLS_SCHEMA=schema())
     monkeypatch.setitem(sys.modules, "__main__", found)  # type: ignore[arg-type]
     plugins, hooks = ModuleType("plugins"), ModuleType("plugins.hooks")
     hooks.register = HookModule().register  # type: ignore[attr-defined]

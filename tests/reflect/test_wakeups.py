@@ -381,5 +381,59 @@ def test_a_broken_hook_ends_the_wakeup_for_that_reason(make: Any, load: Any) -> 
     assert "AttributeError" in str(world.why())
 
 
+@pytest.mark.parametrize(
+    ("event", "requests"),
+    [("agent_before", 0), ("turn_before", 1), ("llm_after", 1), ("tool_before", 1), ("turn_after", 1)],
+)
+def test_once_a_hook_has_failed_no_tool_runs_any_more(
+    make: Any, load: Any, monkeypatch: pytest.MonkeyPatch, event: str, requests: int
+) -> None:
+    """What a hook raises is swallowed, and its loop goes on with what it has: it finds nothing more to do."""
+    later = Reply("", [call("file_write", path="b.txt", content="x")])
+    world = make([WRITE, later, CLAIM], deliverables=("a.txt",))
+
+    def fails(*_: Any) -> None:
+        raise ValueError("the hook is broken")
+
+    monkeypatch.setattr(hooks.Task, event, fails)
+    loader = load(world)
+    loader.step()
+
+    assert (world.reasons(), world.now.status) == (["ENGINE_ERROR"], GoalStatus.BLOCKED)
+    assert "the hook is broken" in str(world.why())
+    assert len(world.client.requests) == requests
+    assert (world.workspace / "a.txt").exists() is (event == "turn_after")
+    assert not (world.workspace / "b.txt").exists()
+    assert loader.step() is None
+
+
+def test_a_hook_that_fails_at_the_end_does_not_change_the_ending(
+    make: Any, load: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is stored by then stands."""
+    world = make([WRITE, CLAIM], deliverables=("a.txt",))
+
+    def fails(*_: Any) -> None:
+        raise ValueError("the hook is broken")
+
+    monkeypatch.setattr(hooks.Task, "agent_after", fails)
+    loader = load(world)
+    loader.step()
+
+    assert (world.reasons(), loader.step()) == (["CURRENT_TASK_DONE"], "/exit")
+
+
+def test_a_checkout_whose_hooks_are_silent_is_told(make: Any, load: Any) -> None:
+    """It runs the marker as any task: the goal is blocked at once, and says where to look."""
+    world = make([Reply("Which goal?")])
+    world.checkout.hooks.registry.clear()
+    loader = load(world)
+    loader.step()
+
+    assert (world.reasons(), world.now.status) == (["ENGINE_ERROR"], GoalStatus.BLOCKED)
+    assert "generic-agent doctor" in str(world.why())
+    assert loader.step() is None
+
+
 def _wakeups(world: World) -> list[dict[str, Any]]:
     return sorted(show(world.store, world.goal.id)["wakeups"], key=lambda row: row["seq"])

@@ -69,12 +69,15 @@ class Park:
         options.setdefault("sink", self.events.append)
         return Daemon(self.store, self.wake, **options)
 
-    async def wake(self, goal_id: int, sink: Sink, stop: Callable[[], Exit | None]) -> Ending:
+    async def wake(
+        self, goal_id: int, sink: Sink, stop: Callable[[], Exit | None], delivery: int | None = None
+    ) -> Ending:
         """As the command does it, with the goal's script for a model."""
         if goal_id in self.broken:
             raise self.broken[goal_id]
         goal = goals.get(self.store, goal_id)
-        begin = partial(begin_wakeup, self.store, goal, profile=PROFILE, shop=workshop(goal, PROFILE))
+        shop = workshop(goal, PROFILE)
+        begin = partial(begin_wakeup, self.store, goal, profile=PROFILE, shop=shop, delivery=delivery)
         wake = await to_thread.run_sync(begin)
         if isinstance(wake, Skip):
             return wake

@@ -41,7 +41,12 @@ def claim(store: Store, goal: Goal, *, reserve: Usage = RESERVE, price: Price | 
 
 
 def try_claim(
-    store: Store, goal: Goal, *, reserve: Usage = RESERVE, price: Price | None = None
+    store: Store,
+    goal: Goal,
+    *,
+    reserve: Usage = RESERVE,
+    price: Price | None = None,
+    delivery: int | None = None,
 ) -> Claimed | None:
     seen = snapshot.snapshot(store, goal.id, now=store.clock.now())
     return wakeups.claim(
@@ -53,6 +58,7 @@ def try_claim(
         counted=True,
         now=store.clock.now(),
         price=price,
+        delivery=delivery,
     )
 
 

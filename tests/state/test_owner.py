@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from goalmode.errors import BadInput
-from goalmode.state.owner import LEASE_MS, Lease, Owner, lease_length, lives, process_start
+from goalmode.state.owner import LEASE_MS, Lease, Owner, chosen_lease, lives, process_start
 
 HERE = Owner.current()
 
@@ -51,6 +51,32 @@ def test_another_boot_is_void() -> None:
     assert Lease(replace(HERE, boot_id="another"), until_ms=10**12).is_void(0, HERE)
 
 
+def test_a_process_of_another_container_is_waited_out() -> None:
+    """Its pid is of another numbering, though boot and host label are the same."""
+    contained = replace(HERE, pid=2**22 + 1, pid_start="1@4026531999")
+
+    assert not Lease(contained, until_ms=1_000).is_void(1_000, HERE)
+    assert Lease(contained, until_ms=1_000).is_void(1_001, HERE)
+
+
+def test_over_a_server_another_boot_is_another_machine() -> None:
+    """The lease is counted on the server's clock: it holds whatever boot its owner runs on."""
+    elsewhere = replace(HERE, boot_id="another", pid=2**22 + 1)
+
+    assert not Lease(elsewhere, until_ms=1_000).is_void(1_000, HERE, served=True)
+    assert Lease(elsewhere, until_ms=1_000).is_void(1_001, HERE, served=True)
+    assert Lease(replace(HERE, pid=2**22 + 1), until_ms=1_000).is_void(1_000, HERE, served=True)
+
+
+def test_over_a_server_an_unknown_boot_is_waited_out() -> None:
+    """Where the platform tells no boot, two machines look the same: no pid is believed."""
+    nameless = replace(HERE, boot_id="")
+    dead = replace(nameless, pid=2**22 + 1)
+
+    assert not Lease(dead, until_ms=1_000).is_void(1_000, nameless, served=True)
+    assert Lease(dead, until_ms=1_000).is_void(1_001, nameless, served=True)
+
+
 def test_a_dead_process_of_another_host_is_waited_out() -> None:
     """Its pid means nothing here; only the lease counts."""
     elsewhere = replace(HERE, host_label="elsewhere", pid=2**22 + 1)
@@ -76,7 +102,7 @@ def test_the_length_of_a_lease_can_be_chosen(
     """`GOALMODE_LEASE` holds seconds; without it a lease is a minute."""
     monkeypatch.setenv("GOALMODE_LEASE", seconds)
 
-    assert lease_length() == length
+    assert chosen_lease() == length
 
 
 @pytest.mark.parametrize("text", ["0.9", "86401", "nan", "-5", "a minute"])
@@ -85,4 +111,4 @@ def test_a_length_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, text:
     monkeypatch.setenv("GOALMODE_LEASE", text)
 
     with pytest.raises(BadInput, match=f"GOALMODE_LEASE: '{text}' is not valid: seconds, from 1 to 86400"):
-        lease_length()
+        chosen_lease()

@@ -80,9 +80,8 @@ def test_an_unknown_name_lists_the_valid_ones() -> None:
     name = "finish\x1b[31m" + "x" * 5000
 
     assert "the valid names are: shell, read_file" in one("finish", "{}").problem
-    assert one(name, "{}", SAVING).problem.endswith(
-        "valid names are: update_working_checkpoint, verify, complete, wait"
-    )
+    saving = "update_working_checkpoint, verify, complete, wait, remember, recall, start_long_term_update"
+    assert one(name, "{}", SAVING).problem.endswith(f"valid names are: {saving}")
     assert len(one(name, "{}").problem) < 500
     assert "\x1b" not in one(name, "{}").problem
 
