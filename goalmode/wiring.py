@@ -22,6 +22,7 @@ from goalmode.domain.profile import ModelProfile, Protocol
 from goalmode.domain.redact import SHORTEST, Redactor, url_secrets
 from goalmode.domain.snapshot import Observed, Snapshot
 from goalmode.errors import ModelError
+from goalmode.loop.logs import logged, logging_for
 from goalmode.loop.ports import Event, Ports, Sink
 from goalmode.loop.wakeup import run_wakeup as _run_wakeup
 from goalmode.model.address import PROVIDERS
@@ -284,10 +285,11 @@ async def run_wakeup(
         judge=judge(Path(shop.goal.workspace), shop.redact),
         environment=shop.environment,
         redact=shop.redact,
-        sink=_ignore if sink is None else _unfailing(sink),
+        sink=logged(_ignore if sink is None else _unfailing(sink)),
         stop=stop or _never,
     )
-    return await _run_wakeup(wake, ports)
+    with logging_for(wake.goal.uid, wake.seq):
+        return await _run_wakeup(wake, ports)
 
 
 @dataclass(frozen=True)

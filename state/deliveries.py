@@ -70,7 +70,7 @@ def issue(store: Store, labels: Collection[str], enqueue: Enqueue, *, ahead: int
     with store.writing() as connection:
         now = _now(store, connection)
         lost = now - timedelta(seconds=UNCLAIMED_SECONDS)
-        dead = _dead(store, connection, labels)
+        dead = _dead(store, connection)
         room = ahead - _on_the_way(connection, labels, lost)
         issued: list[Delivery] = []
         for wanted in (_of(dead), _by_default(now), due_statement(labels, now)):
@@ -142,29 +142,19 @@ def _by_default(now: datetime) -> sa.Select[Any]:
     return sa.select(_G.id).where(waiting, _G.id.in_(asked), _UNCLAIMED).order_by(_G.id)
 
 
-def _dead(store: Store, connection: sa.Connection, labels: Collection[str]) -> set[int]:
-    """Goals with a wakeup that somebody else may take over."""
+def _dead(store: Store, connection: sa.Connection) -> set[int]:
+    """Goals, of whatever label, with a wakeup that somebody else may take over."""
     now = store.lease_now()
     clock = sa.literal(now) if isinstance(now, int) else now
+    columns = (_W.owner, _W.host_label, _W.pid, _W.pid_start, _W.boot_id)
     rows = connection.execute(
-        sa.select(
-            _W.goal,
-            _W.owner,
-            _W.host_label,
-            _W.pid,
-            _W.pid_start,
-            _W.boot_id,
-            _W.lease_ms,
-            clock.label("now"),
-        )
-        .join(t.goals, _G.id == _W.goal)
-        .where(_W.exit_reason.is_(None), _G.host_label.in_(labels))
+        sa.select(*columns, _W.goal, _W.lease_ms, clock.label("now")).where(_W.exit_reason.is_(None))
     )
     served = store.database.lease_now is not None
     return {
         row.goal
         for row in rows
-        if Lease(Owner(*row[1:6]), row.lease_ms).is_void(row.now, store.owner, served=served)
+        if Lease(Owner(*row[:5]), row.lease_ms).is_void(row.now, store.owner, served=served)
     }
 
 

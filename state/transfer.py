@@ -88,9 +88,9 @@ class _Reader:
                     "exit_detail": left.detail,
                     "exit_facts": dict(left.facts),
                 }
-            case "turns" if made["state"] == t.TurnState.OPEN:
+            case "model_calls" if made["state"] == t.TurnState.OPEN:
                 made["state"] = t.TurnState.DONE.value
-            case "calls" if made["outcome"] is None:
+            case "tool_calls" if made["outcome"] is None:
                 made["outcome"] = "interrupted" if made["call_id"] in self._left.started else "skipped"
             case "wake_sources":
                 made["spec"] = {k: v for k, v in made["spec"].items() if k != "goal"}
@@ -207,9 +207,9 @@ class _Writer:
         for context in row["contexts"]:
             self._insert(contexts, {"wakeup": wakeup, **self._values(contexts, context)})
         [calls] = turns.parts
-        for turn in row["turns"]:
+        for turn in row["model_calls"]:
             made = self._insert(turns, {"wakeup": wakeup, **self._values(turns, turn)})
-            for call in turn["calls"]:
+            for call in turn["tool_calls"]:
                 key = f"{self._uid}:{row['seq']}:{turn['seq']}:{call['call_id']}"
                 belongs = {"wakeup": wakeup, "turn": made, "idem_key": key}
                 self._connection.execute(
@@ -253,12 +253,21 @@ def _from_json(part: Part, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_json(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
+    """With the keys of objects in one order: a server does not keep the one in which they were stored."""
+    match value:
+        case datetime():
+            return value.isoformat()
+        case Mapping():
+            return {key: _to_json(value[key]) for key in sorted(value)}
+        case list():
+            return list(map(_to_json, value))
+        case _:
+            return value
 
 
 def _owner(part: Part) -> str:
     """The column by which rows name the one that they belong to."""
-    return {"wakeups": "wakeup", "turns": "turn"}[part.name]
+    return {"wakeups": "wakeup", "model_calls": "turn"}[part.name]
 
 
 def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -65,7 +65,7 @@ def _part(name: str, table: sa.Table, own: str, **more: Any) -> Part:
 
 
 _CALLS = _part(
-    "calls",
+    "tool_calls",
     t.tool_calls,
     "position call_id tool effect args_sha brief outcome exit_code ms result_sha result_bytes redactions",
     bodies=("result",),
@@ -73,7 +73,7 @@ _CALLS = _part(
     required=("outcome",),
 )
 _TURNS = _part(
-    "turns",
+    "model_calls",
     t.turns,
     "seq purpose state stop_reason stop_raw stop_native stop_detail provider model request_id movement started_at "
     "ended_at input cached cache_write output estimated cost_micro price repairs",
@@ -258,10 +258,10 @@ def _references(goal: Mapping[str, Any]) -> Iterator[str]:
         if row["fence"] in fences or row["fence"] > goal["fence"]:
             yield _fault(f"wakeups[{number}].fence", row["fence"], f"its own, at most {goal['fence']}")
         fences.add(row["fence"])
-        for place, turn in enumerate(row["turns"]):
+        for place, turn in enumerate(row["model_calls"]):
             if turn["state"] == t.TurnState.OPEN:
                 expected = "one of " + ", ".join(s for s in t.TurnState if s is not t.TurnState.OPEN)
-                yield _fault(f"wakeups[{number}].turns[{place}].state", turn["state"], expected)
+                yield _fault(f"wakeups[{number}].model_calls[{place}].state", turn["state"], expected)
 
 
 def _expected(part: Part, name: str, value: object) -> str:

@@ -44,7 +44,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker(elsewhere):
             item.add_marker(pytest.mark.skip(reason=_ELSEWHERE[elsewhere]))
-        (used if "_stores" in getattr(item, "fixturenames", ()) else unused).append(item)
+        uses = "_stores" in getattr(item, "fixturenames", ()) or item.get_closest_marker("postgres")
+        (used if uses else unused).append(item)
     if stores.SERVER:
         items[:] = used
         config.hook.pytest_deselected(items=unused)

@@ -71,14 +71,17 @@ def exactly(text: str) -> None:
 
 def say_json(value: Any, *, indent: int | None = 2) -> None:
     """Print a JSON value: valid in every encoding, and harmless on a terminal."""
-    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    _write(json_text(value, ascii=not unicode, indent=indent))
+    _write(json_text(value, ascii=not _is_utf8(sys.stdout), indent=indent))
 
 
 def json_text(value: Any, *, ascii: bool = False, indent: int | None = 2) -> str:
     """A JSON value as text that a terminal shows as it is: what it would obey is an escape."""
     text = sendable(json.dumps(secrets.struck(value), ensure_ascii=ascii, indent=indent))
     return _UNSHOWN.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
+
+
+def _is_utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def has_blocks(stream: TextIO | None = None) -> bool:
@@ -88,6 +91,11 @@ def has_blocks(stream: TextIO | None = None) -> bool:
     except (LookupError, UnicodeEncodeError):
         return False
     return True
+
+
+def remark_json(value: Any) -> None:
+    """Print a JSON value on standard error, on one line."""
+    _write(json_text(value, ascii=not _is_utf8(sys.stderr), indent=None), sys.stderr)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

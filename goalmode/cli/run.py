@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from goalmode.cli import secrets
+from goalmode.cli.logs import log_options
 from goalmode.cli.options import UTF8, Common, common, model_options, refuse_credentials
 from goalmode.cli.output import complain, say, say_json
 from goalmode.cli.running import Runner, configured_for, must_have_price
@@ -57,6 +58,7 @@ _STATUS_SKIPS = {
 @_GOAL
 @_MAX_WAIT
 @_ON_ENDING
+@log_options
 @common
 def run(goal_id: str, max_wait: str, on_ending: str | None, common: Common) -> int:
     """Wake a goal until it is done, waiting, blocked or spent. Back-offs are waited out."""
@@ -67,6 +69,7 @@ def run(goal_id: str, max_wait: str, on_ending: str | None, common: Common) -> i
 @click.command()
 @_GOAL
 @_ON_ENDING
+@log_options
 @common
 def wake(goal_id: str, on_ending: str | None, common: Common) -> int:
     """Wake a goal exactly once, now, whenever it is due."""
@@ -87,6 +90,7 @@ def wake(goal_id: str, on_ending: str | None, common: Common) -> int:
 @click.option("--no-run", is_flag=True, help="Make it due only; something else wakes it.")
 @_MAX_WAIT
 @_ON_ENDING
+@log_options
 @common
 def resume(
     goal_id: str, max_wait: str, on_ending: str | None, no_run: bool, common: Common, **given: Any

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -14,13 +14,14 @@ from anyio import to_thread
 
 from goalmode.cli.doctor import State, sqlite_finding
 from goalmode.cli.interrupts import Interrupts
+from goalmode.cli.logs import also_logged, log_options
 from goalmode.cli.options import UTF8, Common, common
 from goalmode.cli.output import complain, remark
 from goalmode.cli.serving import Log, Waker
 from goalmode.cli.stores import writing
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.errors import BadInput
-from goalmode.loop.ports import Event
+from goalmode.loop.ports import Event, Sink
 from goalmode.orchestrator.goals import parse_seconds
 from goalmode.scheduler import dbos
 from goalmode.scheduler.daemon import CONCURRENCY, Daemon
@@ -75,6 +76,7 @@ _THREADS = 40
     show_default=True,
     help="dbos: goals are delivered to servers on several machines, which share a store on PostgreSQL.",
 )
+@log_options
 @common  # fmt: skip
 def serve(
     concurrency: int,
@@ -102,11 +104,20 @@ def serve(
     with writing(common, replace(here, serves=frozenset(labels))) as store:
         _warn(store)
         served = tuple(dict.fromkeys(labels)) or (here.host_label,)
-        waker, log = Waker(store, common), Log(store, common)
+        waker, log = Waker(store, common), also_logged(Log(store, common), "goalmode.serve")
         log(Event("serving", {"labels": served, "owner": here.name, "concurrency": concurrency}))
         with Interrupts(waker.end_tools, ctrl_c=_CTRL_C) as interrupts:
             stop = _Stop(interrupts, patience)
-            made = _daemon(engine, store, waker, served, concurrency, seconds, log, interrupts)
+            made = _daemon(
+                engine,
+                store,
+                waker,
+                labels=served,
+                concurrency=concurrency,
+                poll_seconds=seconds,
+                sink=log,
+                stop=lambda: interrupts.asked,
+            )
             with made as daemon:
                 body = (
                     partial(daemon.once, stop, grace_seconds=patience)
@@ -119,30 +130,28 @@ def serve(
     return 0
 
 
-@contextmanager
 def _daemon(
     engine: str,
     store: Store,
     waker: Waker,
+    *,
     labels: Sequence[str],
     concurrency: int,
     poll_seconds: float,
-    log: Log,
-    interrupts: Interrupts,
-) -> Iterator[Daemon]:
+    sink: Sink,
+    stop: Callable[[], Exit | None],
+) -> AbstractContextManager[Daemon]:
     if engine == STORE:
-        yield Daemon(store, waker, labels=labels, concurrency=concurrency, sink=log)
-        return
-    with dbos.daemon(
+        return nullcontext(Daemon(store, waker, labels=labels, concurrency=concurrency, sink=sink))
+    return dbos.daemon(
         store,
         waker,
         labels=labels,
         concurrency=concurrency,
         poll_seconds=poll_seconds,
-        sink=log,
-        stop=lambda: interrupts.asked,
-    ) as made:
-        yield made
+        sink=sink,
+        stop=stop,
+    )
 
 
 class _Stop:

@@ -22,7 +22,7 @@ from goalmode.state.store import Store
 @click.option("--offset", metavar="N", type=click.IntRange(0), default=0, help="Leave out the first so many.")
 @click.option("--last", metavar="N", type=click.IntRange(0), help="Only the newest so many.")
 @click.option("--follow", "-f", is_flag=True,
-              help="Also those that come, until no wakeup runs or is due; first the newest 10, or --last N.")  # fmt: skip
+              help="And those that come, until no wakeup runs or is due. First the newest 10, or --last.")  # fmt: skip
 @common
 def turns(
     goal_id: str,

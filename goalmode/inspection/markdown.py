@@ -51,7 +51,7 @@ def _item(item: Item) -> Iterator[str]:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_line, cells))} |"
+    return f"| {' | '.join(map(_inline, cells))} |"
 
 
 def _fenced(text: str) -> Iterator[str]:
@@ -65,5 +65,9 @@ def _fenced(text: str) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    line = _MEANT.sub(lambda m: f"\\{m.group()}", one_line(text).strip())
-    return _AT_THE_BEGINNING.sub(lambda m: f"{m.group()[:-1]}\\{m.group()[-1]}", line)
+    """A line of its own, or an item's."""
+    return _AT_THE_BEGINNING.sub(lambda m: f"{m.group()[:-1]}\\{m.group()[-1]}", _inline(text))
+
+
+def _inline(text: str) -> str:
+    return _MEANT.sub(lambda m: f"\\{m.group()}", one_line(text).strip())

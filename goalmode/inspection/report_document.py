@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from goalmode.domain.cost import dollars
@@ -38,7 +39,7 @@ def _state(report: Row) -> str:
 
 def _now(report: Row) -> Iterator[Block]:
     because = f" ({report['status_reason']})" if report["status_reason"] else ""
-    yield Line(f"{_state(report)}{because}, as of {report['generated_at']}.")
+    yield Line(f"{_state(report)}{because}, as of {_time(report['generated_at'])}.")
     if report["ending"]:
         yield Line(f"Its last wakeup: {report['ending']}.")
     command = f" The command: {report['remedy']}" if report["remedy"] else ""
@@ -46,7 +47,7 @@ def _now(report: Row) -> Iterator[Block]:
     yield Table(
         ("", ""),
         (
-            ("created", str(report["created_at"])),
+            ("created", _time(report["created_at"])),
             ("workspace", report["workspace"]),
             ("model", report["model"] or "the configured default"),
             ("movement", report["movement"]),
@@ -78,7 +79,7 @@ def _requirement(requirement: Row) -> str:
     check = requirement["check"] or requirement["file"]
     how = f", {requirement['kind']}" + (f": {check}" if check and check != requirement["text"] else "")
     code = "" if requirement["exit_code"] is None else f", exit code {requirement['exit_code']}"
-    at = "" if requirement["checked_at"] is None else f", {requirement['checked_at']}"
+    at = "" if requirement["checked_at"] is None else f", {_time(requirement['checked_at'])}"
     return f"{requirement['id']} {state}: {requirement['text']}{how}{code}{at}"
 
 
@@ -147,7 +148,7 @@ def _questions(report: Row) -> Iterator[Block]:
         )
     if report["notes"]:
         yield Heading("Notes")
-        yield Items([Item(f"{note['at']}: {note['text']}") for note in report["notes"]])
+        yield Items([Item(f"{_time(note['at'])}: {note['text']}") for note in report["notes"]])
 
 
 def _wakeups(report: Row) -> Iterator[Block]:
@@ -159,7 +160,7 @@ def _wakeups(report: Row) -> Iterator[Block]:
     rows = [
         (
             str(w["seq"]),
-            str(w["started_at"]),
+            _time(w["started_at"]),
             " > ".join(w["movements"]),
             f"{w['turns']:,}",
             f"{w['tokens']:,}",
@@ -201,6 +202,10 @@ def _limits(limits: Row) -> str:
 
 def _cost(micro: int) -> str:
     return dollars(micro) if micro else "-"
+
+
+def _time(iso: str) -> str:
+    return datetime.fromisoformat(iso).isoformat(sep=" ", timespec="seconds")
 
 
 def _tail(text: str) -> str:

@@ -48,6 +48,8 @@ OnRetry = Callable[[ModelError, float, int], None]
 
 # Without a handler Python prints a library's warnings on stderr. Handlers of the program's own still get them.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
+_log = logging.getLogger("goalmode.model")
+_log.addHandler(logging.NullHandler())
 
 
 class _FailedReply(ModelError):
@@ -148,6 +150,7 @@ class Retrying:
         return reply if usage is None else replace(reply, usage=usage + reply.usage)
 
     async def _pause(self, error: ModelError, so_far: _Attempts) -> None:
+        _log.warning("asking again in %.1f s, after attempt %d: %s", so_far.wait, so_far.failed, error)
         if self._on_retry is not None:
             self._on_retry(error, so_far.wait, so_far.failed)
         await self._clock.sleep(so_far.wait)

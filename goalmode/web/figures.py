@@ -9,6 +9,7 @@ from typing import Any
 
 from goalmode.domain.cost import dollars
 from goalmode.domain.goal import Goal
+from goalmode.domain.text import one_line
 
 NEAR = 0.8
 """The share of a limit from which it is shown as nearly reached."""
@@ -58,6 +59,12 @@ def _spend(name: str, used: float, limit: float | None, shown: Any) -> Spend:
     if limit is None:
         return Spend(name, shown(used))
     return Spend(name, shown(used), shown(limit), 1.0 if limit <= 0 else min(1.0, used / limit))
+
+
+def heading(text: str, limit: int = 120) -> str:
+    """The first line of a text that says something, cut to `limit` characters."""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return one_line(first, limit)
 
 
 def count(number: float) -> str:

@@ -18,7 +18,7 @@ from goalmode.web.ask import Ask
 WAKEUPS = 20
 """Wakeups on one page of a goal."""
 
-TURNS = 20
+TURNS = 12
 """The newest turns, which follow a running goal."""
 
 PLOTTED = 500

@@ -51,6 +51,7 @@ def _rows(store: Store, offset: int) -> tuple[list[dict[str, Any]], bool]:
         rows.append(
             {
                 **row,
+                "title": row.get("title", "") if goal is None else figures.heading(goal.objective),
                 "spends": [] if goal is None else figures.spends(goal, now, only_limited=True),
                 "until": figures.until(row.get("next_wakeup_at"), now),
                 "unreadable": row["status"] == listing.UNREADABLE,

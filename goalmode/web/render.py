@@ -35,6 +35,7 @@ class Templates:
         self._environment.filters |= {
             "count": figures.count,
             "dollars": dollars,
+            "heading": figures.heading,
             "line": one_line,
             "local": figures.local,
             "span": figures.span,

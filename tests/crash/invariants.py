@@ -1,11 +1,12 @@
-"""What must hold of a store whatever happened to the processes that wrote it, asked past the package."""
+"""What must hold of a store whatever happened to the processes that wrote it: asked past the package, and by it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from goalmode.cli.main import PLACES, call
+from goalmode.state.invariants import check
+from goalmode.state.store import Store
 from tests import stores
 
 _TOTALS = """
@@ -69,9 +70,8 @@ STATEMENTS: dict[str, str] = {
 def broken(url: str) -> list[str]:
     """What does not hold of the store; empty if all of it does."""
     found = [f"{what}: {rows[:3]}" for what, rows in _asked(url) if rows]
-    if "db" in PLACES and call(["db", "check", "--store", url]) != 0:
-        found.append("goalmode db check finds something")
-    return found
+    with Store(url, readonly=True) as store:
+        return found + [f"{one.goal}: {one.rule}: {one.detail}" for one in check(store).findings]
 
 
 def _asked(url: str) -> Iterator[tuple[str, list[object]]]:

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 FILE = "marks"
 
-SHELL = 'printf "begin %s {word} %s\\n" "$GOALMODE_IDEMPOTENCY_KEY" "$(date +%s%N)" >> marks; {work}' + (
-    '; printf "end %s {word} %s\\n" "$GOALMODE_IDEMPOTENCY_KEY" "$(date +%s%N)" >> marks'
+SHELL = (
+    'echo "begin $GOALMODE_IDEMPOTENCY_KEY {word}" >> marks; {work}; '
+    'echo "end $GOALMODE_IDEMPOTENCY_KEY {word}" >> marks'
 )
 """A command that leaves the marks of `word`, and does `work` between them. Each line is one write at the file's end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One line. `at` is in nanoseconds."""
+    """One line: an execution, known by its key, has begun or ended."""
 
     what: str
     key: str
     word: str
-    at: int
 
 
 def leave(workspace: Path, what: str, key: str, word: str) -> None:
     """Append one line, in one write."""
-    line = f"{what} {key} {word} {time.time_ns()}\n".encode()
+    line = f"{what} {key} {word}\n".encode()
     fd = os.open(workspace / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(fd, line)
@@ -46,7 +45,7 @@ class Marks:
         path = workspace / FILE
         text = path.read_text("utf-8") if path.exists() else ""
         found = (line.split() for line in text.splitlines())
-        return cls(tuple(Mark(what, key, word, int(at)) for what, key, word, at in found))
+        return cls(tuple(Mark(*line) for line in found))
 
     @property
     def begun(self) -> list[str]:

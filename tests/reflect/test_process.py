@@ -24,7 +24,7 @@ from goalmode.state import goals
 from goalmode.state.store import Store
 from tests.reflect.conftest import FILE, World, wait_for
 from tests.reflect.test_wakeups import CLAIM, DONE, WORK, WRITE
-from tests.reflect.upstream import HookModule, Loader, Reply, call, schema
+from tests.reflect.upstream import Handler, HookModule, Loader, Reply, StepOutcome, call, schema
 
 
 class Busy:
@@ -104,6 +104,30 @@ def test_a_goal_that_is_deleted_meanwhile_ends_the_task_and_then_the_process(mak
 
     assert loader.step() == "/exit"
     assert "deleted" in world.lines[-1]
+
+
+def test_nothing_runs_after_a_tool_whose_goal_was_deleted(
+    make: Any, load: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tool that runs is told to stop, and the rest of its reply is left undone."""
+    started = threading.Event()
+
+    def slow(handler: Handler, args: Any, response: Any) -> StepOutcome:
+        started.set()
+        wait_for(lambda: bool(handler.code_stop_signal))
+        return StepOutcome({"status": "error"}, "stopped")
+
+    monkeypatch.setattr(Handler, "do_code_run", slow)
+    world = make([Reply("", [*WORK.calls, *WRITE.calls])])
+    loader = load(world)
+    thread = in_background(loader)
+    assert started.wait(10)
+
+    goals.delete(world.store, world.now)
+    thread.join(10)
+
+    assert not (world.workspace / "a.txt").exists()
+    assert loader.step() == "/exit"
 
 
 def test_a_second_process_waits(make: Any, load: Any, tmp_path: Path) -> None:

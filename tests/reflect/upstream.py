@@ -198,7 +198,7 @@ def runner_loop(
         {"role": "system", "content": system},
         {"role": "user", "content": user_input},
     ]
-    turn, exit_reason = 0, {}
+    turn = 0  # And no exit_reason: as there, a loop without a turn ends with an UnboundLocalError.
     handler.max_turns = MAX_TURNS
     shared: dict[str, Any] = {
         "client": client,

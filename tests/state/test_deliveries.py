@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import Goal
@@ -196,6 +197,30 @@ def test_what_a_delivery_replaces(store: Store, clock: ManualClock) -> None:
     assert try_claim(store, goals.get(store, goal.id), delivery=3) is not None
     clock.advance(LEASE_MS / 1000 + 1)
     assert next_one() == Delivery(goal.id, 4, label, replaces=True)
+
+
+@pytest.mark.sqlite
+def test_each_question_has_its_index(store: Store) -> None:
+    """Nothing is scanned: a look costs the same with 100 and with 100,000 goals."""
+    seen: list[str] = []
+    claim(store, new_goal(store))
+
+    def note(conn: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if statement.startswith("SELECT"):
+            cursor_ = conn.connection.dbapi_connection.cursor()
+            steps = cursor_.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            seen.append("; ".join(str(row[-1]) for row in steps))
+
+    sa.event.listen(store._full, "before_cursor_execute", note)
+    issue(store)
+
+    dead, on_the_way, of_dead, by_default, due = seen
+    assert "wakeups USING INDEX uq_wakeups_open" in dead
+    assert "goals USING INDEX ix_goals_issued (issued_at>?)" in on_the_way
+    assert "goals USING INTEGER PRIMARY KEY" in of_dead
+    assert "questions USING INDEX ix_questions_due (default_at<?)" in by_default
+    assert "goals USING INDEX ix_goals_due (next_wakeup_at<?)" in due
+    assert not [steps for steps in seen if "SCAN goals" in steps]
 
 
 def test_the_goal_is_what_it_was(store: Store) -> None:

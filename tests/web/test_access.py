@@ -68,7 +68,7 @@ def test_nothing_is_changed_without_the_cookie(pages: Pages) -> None:
 
 
 def test_the_way_in_says_nothing_of_what_is_behind_it(pages: Pages) -> None:
-    """The page at the root is the same with and without the cookie, and holds neither the path of the goals nor a key."""
+    """The page at the root is the same for everybody, and holds neither the path of the goals nor a key."""
     for cookie in ({}, {"cookie": pages.cookie}):
         shown = pages.ask("GET", "/", headers=cookie)
         assert shown.status_code == 200

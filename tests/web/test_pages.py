@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -406,10 +406,11 @@ def test_another_store_in_its_place_is_noticed(open_pages: Open) -> None:
     assert second is not None
     for store in (pages.world.store, other.world.store):
         store.close()
-    os.replace(second, file)
+    shutil.rmtree(file.parent)
+    second.parent.rename(file.parent)
 
     assert "The second." in pages.read(f"{pages.keys.base}/").text
-    file.unlink()
+    shutil.rmtree(file.parent)
     assert "There are no goals yet" in pages.read(f"{pages.keys.base}/").text
 
 

@@ -16,7 +16,7 @@
     const axis = { stroke: colour("--faint"), font: "12px system-ui", grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
     return {
       width: place.clientWidth,
-      height: 150,
+      height: place.clientHeight,
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false } },
       scales: {
@@ -69,7 +69,7 @@
   };
 
   new ResizeObserver(() => {
-    for (const [place, plot] of plots) if (place.clientWidth) plot.setSize({ width: place.clientWidth, height: 150 });
+    for (const [place, plot] of plots) if (place.clientWidth) plot.setSize({ width: place.clientWidth, height: plot.height });
   }).observe(whole);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => latest && draw(latest));
   document.addEventListener("goalmode:fresh", load);
