@@ -8,7 +8,7 @@ PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test test-slow test-dbos test-genericagent test-web check lint types layers smoke wheel bench clean
+.PHONY: help demo demo-model test test-slow test-postgres test-dbos test-genericagent test-web check lint types layers smoke wheel bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1 /' | awk '{n = $$1 " " $$2; $$1 = $$2 = ""; printf "  %-16s%s\n", n, $$0}'
@@ -24,6 +24,9 @@ test: .venv/.stamp ## the tests, without the slow suites
 
 test-slow: .venv/.stamp ## the slow suites: signals and locales in real terminals, 20,000 histories for each wire format
 	@$(PY) -m pytest -q -m slow -n 2 --dist worksteal $(SLOW)
+
+test-postgres: .venv/.stamp ## the tests that use a store, on a private PostgreSQL
+	@$(PY) scripts/postgres.py $(PY) -m pytest -q -m "not slow" -n 2 --dist worksteal
 
 test-dbos: .venv/.stamp ## several servers with DBOS between them, beside a private PostgreSQL: kills, stops, lost tables
 	@$(PY) scripts/postgres.py $(PY) -m pytest -q -m slow tests/dbos

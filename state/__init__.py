@@ -1,4 +1,4 @@
-"""The store: the only SQL of the package. SQLite in one file; nothing here that PostgreSQL could not run."""
+"""The store: the only SQL of the package, the same for a file of SQLite's and for a PostgreSQL server."""
 
 from goalmode.state.store import Store
 

@@ -14,7 +14,7 @@ from goalmode.domain.calls import CallOutcome, CallRecord, Effect, arguments_dig
 from goalmode.domain.cost import Price, cost_of
 from goalmode.domain.messages import NO_USAGE, Fix, Message, Reply, ToolCall, Usage
 from goalmode.domain.signals import StopReason
-from goalmode.domain.work import WorkItem, WorkState
+from goalmode.domain.work import WorkState
 from goalmode.state import bodies, mapping
 from goalmode.state import tables as t
 from goalmode.state.checks import CheckResult, record_checks
@@ -333,12 +333,14 @@ def _store_work(
     for item in after.items:
         old = known.get(item.number)
         if old is None:
-            connection.execute(sa.insert(t.work_items).values(goal=claimed.goal, **_item(store, item)))
+            connection.execute(
+                sa.insert(t.work_items).values(goal=claimed.goal, **mapping.item_to_row(item, store.clean))
+            )
         elif old != item:
             connection.execute(
                 sa.update(t.work_items)
                 .where(t.work_items.c.goal == claimed.goal, t.work_items.c.number == item.number)
-                .values(**_item(store, item))
+                .values(**mapping.item_to_row(item, store.clean))
             )
     gone = known.keys() - {item.number for item in after.items}
     if gone:
@@ -361,20 +363,6 @@ def _noted(connection: sa.Connection, goal: int, body: Mapping[str, Any]) -> boo
     newest = sa.select(sa.func.max(t.checkpoints.c.id)).where(t.checkpoints.c.goal == goal).scalar_subquery()
     noted = connection.execute(sa.update(t.checkpoints).where(t.checkpoints.c.id == newest).values(body=body))
     return noted.rowcount == 1
-
-
-def _item(store: Store, item: WorkItem) -> dict[str, Any]:
-    return {
-        "number": item.number,
-        "kind": item.kind,
-        "status": item.status,
-        "text": store.clean(item.text),
-        "evidence": store.clean(item.evidence),
-        "provenance": item.provenance,
-        "wakeup": item.wakeup,
-        "count": item.count,
-        "rests_on": store.clean_json(item.rests_on) or None,
-    }
 
 
 def sha(text: str) -> str:

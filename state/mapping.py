@@ -241,6 +241,21 @@ def item_from_row(uid: str, row: sa.Row[Any]) -> WorkItem:
     )
 
 
+def item_to_row(item: WorkItem, clean: Callable[[str], str]) -> dict[str, Any]:
+    """Its columns. `clean` makes of a text what may be stored."""
+    return {
+        "number": item.number,
+        "kind": item.kind,
+        "status": item.status,
+        "text": clean(item.text),
+        "evidence": clean(item.evidence),
+        "provenance": item.provenance,
+        "wakeup": item.wakeup,
+        "count": item.count,
+        "rests_on": [[clean(path), clean(sha)] for path, sha in item.rests_on] or None,
+    }
+
+
 def checkpoint_to_json(work: WorkState) -> dict[str, Any]:
     """All of a work state but its items."""
     return {
@@ -248,6 +263,7 @@ def checkpoint_to_json(work: WorkState) -> dict[str, Any]:
         "key_info": work.checkpoint.key_info,
         "summary": work.checkpoint.summary,
         "next_steps": list(work.checkpoint.next_steps),
+        "provenance": work.checkpoint.provenance,
         "found": list(work.found),
         "written": list(work.written),
     }
@@ -261,6 +277,7 @@ def checkpoint_from_json(uid: str, wakeup: int, value: object) -> WorkState:
         str(data.get("summary", "")),
         tuple(map(str, data.get("next_steps", ()))),
         wakeup,
+        word(uid, "checkpoint.provenance", Provenance, data.get("provenance", Provenance.MODEL)),
     )
     found, written = (tuple(map(str, data.get(name, ()))) for name in ("found", "written"))
     return WorkState((), checkpoint, found, written)

@@ -41,6 +41,7 @@ class PostgresDatabase:
     def __init__(self, url: sa.URL) -> None:
         self.url = url
         self._reached = False
+        self._engines: dict[float, sa.Engine] = {}
 
     @classmethod
     def at(cls, text: str) -> PostgresDatabase:
@@ -78,16 +79,16 @@ class PostgresDatabase:
         """Nothing to do: the first connection tells what is wrong, and a standby refuses the first write."""
 
     def reading(self, *, busy_seconds: float) -> sa.Engine:
-        engine = self._engine(busy_seconds, isolation_level="REPEATABLE READ")
-        return engine.execution_options(postgresql_readonly=True)
+        view = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        return self._shared(busy_seconds).execution_options(**view)
 
     def writing(self, *, durable: bool, busy_seconds: float) -> sa.Engine:
-        """READ COMMITTED: whoever reads before writing locks the goal first (`Store.lock_goal`).
+        """READ COMMITTED: whoever reads before writing locks the goal first (`goalmode.state.exclusion`).
 
         Every commit is durable, also those that need not be in a file: owners outlive the server here, and a claim that
         a crash of the server has undone would be made again, with the same fence, while its first owner goes on.
         """
-        return self._engine(busy_seconds, isolation_level="READ COMMITTED")
+        return self._shared(busy_seconds)
 
     @contextmanager
     def plain_errors(self) -> Iterator[None]:
@@ -157,8 +158,19 @@ class PostgresDatabase:
             with engine.connect() as connection:
                 yield connection
 
+    def _shared(self, busy_seconds: float) -> sa.Engine:
+        """Readers and writers take turns with the same few connections."""
+        if busy_seconds not in self._engines:
+            self._engines[busy_seconds] = self._engine(
+                busy_seconds,
+                isolation_level="READ COMMITTED",
+                pool_pre_ping=True,
+                pool_timeout=busy_seconds,
+                max_overflow=MAX_CONNECTIONS - 5,
+            )
+        return self._engines[busy_seconds]
+
     def _engine(self, busy_seconds: float, **options: Any) -> sa.Engine:
-        pool = {"pool_size": 5, "max_overflow": MAX_CONNECTIONS - 5, "pool_timeout": busy_seconds}
         with self.plain_errors():
             engine = sa.create_engine(
                 self.url,
@@ -169,7 +181,6 @@ class PostgresDatabase:
                     "keepalives_idle": IDLE_SECONDS,
                     "tcp_user_timeout": IDLE_SECONDS * 1000,
                 },
-                **({} if "poolclass" in options else {"pool_pre_ping": True, **pool}),
                 **options,
             )
 
@@ -180,9 +191,12 @@ class PostgresDatabase:
         @event.listens_for(engine, "connect")
         def set_up(dbapi: Any, _record: object) -> None:
             with closing(dbapi.cursor()) as cursor:
-                cursor.execute(f"SET lock_timeout = {max(1, int(busy_seconds * 1000))}")
-                cursor.execute(f"SET idle_in_transaction_session_timeout = {IDLE_SECONDS * 1000}")
-            dbapi.commit()
+                cursor.execute(
+                    f"SET lock_timeout = {max(1, int(busy_seconds * 1000))};"
+                    f"SET idle_in_transaction_session_timeout = {IDLE_SECONDS * 1000}"
+                )
+            if not dbapi.autocommit:
+                dbapi.commit()
 
         return engine
 

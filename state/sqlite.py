@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,16 +68,10 @@ class SqliteFile:
 
         A transaction cannot change `synchronous`, so each class of commits has its own engine.
         """
-        engine = sa.create_engine(
-            f"sqlite:///{self.path}",
-            connect_args={"timeout": busy_seconds, "check_same_thread": False},
-            json_deserializer=_from_json,
-            hide_parameters=True,
-        )
+        engine = self._engine(lambda: _connect(self.path, "mode=rw", busy_seconds), "BEGIN IMMEDIATE")
 
         @event.listens_for(engine, "connect")
         def connect(dbapi: Any, _record: object) -> None:
-            dbapi.isolation_level = None  # The driver must not begin by itself: it would skip DDL and SELECT.
             for pragma in (
                 f"page_size={PAGE_SIZE}",
                 "journal_mode=WAL",
@@ -87,24 +81,35 @@ class SqliteFile:
             ):
                 dbapi.execute(f"PRAGMA {pragma}")
 
-        @event.listens_for(engine, "begin")
-        def begin(connection: sa.Connection) -> None:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-
         return engine
 
     def reading(self, *, busy_seconds: float) -> sa.Engine:
+        return self._engine(lambda: _open_reading(self.path, busy_seconds=busy_seconds), "BEGIN DEFERRED")
+
+    def _engine(self, connect: Callable[[], sqlite3.Connection], begin: str) -> sa.Engine:
+        """Its transactions begin with `begin`, in the file that is at the path now, and in no other.
+
+        A connection goes on with a file that was deleted, or that another one has replaced: what it would write there
+        is seen by nobody, and gone with the process.
+        """
         engine = sa.create_engine(
             "sqlite://",
-            creator=lambda: _open_reading(self.path, busy_seconds=busy_seconds),
+            creator=connect,
             poolclass=sa.QueuePool,
             json_deserializer=_from_json,
             hide_parameters=True,
         )
 
+        @event.listens_for(engine, "connect")
+        def connected(_dbapi: object, record: Any) -> None:
+            record.info["file"] = _identity(self.path)
+
         @event.listens_for(engine, "begin")
-        def begin(connection: sa.Connection) -> None:
-            connection.exec_driver_sql("BEGIN DEFERRED")
+        def began(connection: sa.Connection) -> None:
+            if connection.info["file"] != _identity(self.path):
+                connection.invalidate()
+                raise StoreError(f"store {self.path}: was deleted or replaced while it was open")
+            connection.exec_driver_sql(begin)
 
         return engine
 
@@ -202,8 +207,22 @@ def _open_reading(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.
     # Where the directory is read-only and no WAL is left, SQLite needs to be told that nothing can change.
     wal = Path(f"{path}-wal")
     settled = not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
-    uri = f"{path.absolute().as_uri()}?{'immutable=1' if settled else 'mode=ro'}"
+    return _connect(path, "immutable=1" if settled else "mode=ro", busy_seconds)
+
+
+def _connect(path: Path, how: str, busy_seconds: float) -> sqlite3.Connection:
+    """To a file that is there. The driver must not begin by itself: it would skip DDL and SELECT."""
+    uri = f"{path.absolute().as_uri()}?{how}"
     return sqlite3.connect(uri, uri=True, timeout=busy_seconds, check_same_thread=False, isolation_level=None)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at the path; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _from_json(text: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,8 @@ class Store:
                 return {self.clean(str(k)): self.clean_json(v) for k, v in value.items()}
             case list() | tuple():
                 return [self.clean_json(v) for v in value]
+            case float() if not isfinite(value):
+                return None  # No JSON holds it, and not every database takes it for one.
             case _:
                 return value
 

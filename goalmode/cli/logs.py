@@ -21,6 +21,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 LEVELS = ("debug", "info", "warning", "error")
 DEFAULT = "info"
 
+MAX_VALUE = 200
+"""Characters of a value in a line; JSON has it whole."""
+
 _OURS = "goalmode"
 
 
@@ -105,11 +108,8 @@ def _line(record: logging.LogRecord) -> str:
     goal, wakeup = getattr(record, "goal", None), getattr(record, "wakeup", None)
     whose = "" if goal is None else f" {goal}" + ("" if wakeup is None else f".{wakeup}")
     data = getattr(record, "data", None) or {}
-    told = " ".join(
-        f"{name}={one_line(str(value), 200)}"
-        for name, value in data.items()
-        if name not in ("goal", "wakeup")
-    )
+    shown = {name: value for name, value in data.items() if name not in ("goal", "wakeup")}
+    told = " ".join(f"{name}={one_line(str(value), MAX_VALUE)}" for name, value in shown.items())
     line = (
         f"{_time(record)} {record.levelname:<7} {record.name}{whose}: {one_line(record.getMessage())} {told}"
     )

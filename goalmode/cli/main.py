@@ -9,6 +9,7 @@ import threading
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -105,9 +106,11 @@ def call(arguments: Sequence[str]) -> int:
         return 130
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "goalmode"
+        secrets.learn(_config_of(arguments))  # No command has come to do so.
         complain(f"{error.format_message()} See: {path} --help")
         return error.exit_code
     except click.ClickException as error:
+        secrets.learn(_config_of(arguments))
         complain(error.format_message())
         return error.exit_code
     except SystemExit as error:  # click's own answer to a closed pipe
@@ -119,6 +122,15 @@ def call(arguments: Sequence[str]) -> int:
         hint = "" if _debugs() else f"; {DEBUG}=1 shows where"
         _fail(f"goalmode itself failed: {type(error).__name__}: {error}{hint}")
         return 1
+
+
+def _config_of(arguments: Sequence[str]) -> Path | None:
+    """The configuration that a command line names, however wrong the rest of it is."""
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, _, value = argument.partition("=")
+        if name == "--config":
+            return Path(value or following)
+    return None
 
 
 def _fail(line: str) -> None:

@@ -75,7 +75,10 @@ def common(command: F) -> F:
     """Add `--store`, `--config`, `--json` and `--quiet`, given to the command as `common`."""
 
     @click.option(
-        "--store", metavar="URL", type=UTF8, help="Where the goals are stored: a file, or sqlite:///FILE."
+        "--store",
+        metavar="URL",
+        type=UTF8,
+        help="Where the goals are stored: a file, or postgresql+psycopg://USER@HOST/DATABASE.",
     )
     @click.option(
         "--config", metavar="FILE", type=click.Path(path_type=Path), help="The goalmode.toml to use."
@@ -86,7 +89,7 @@ def common(command: F) -> F:
     def with_common(
         *args: Any, store: str | None, config: Path | None, json: bool, quiet: bool, **rest: Any
     ) -> Any:
-        secrets.learn(config)
+        secrets.learn(config, store)
         return command(*args, common=Common(store, config, json, quiet), **rest)
 
     return with_common  # type: ignore[return-value]

@@ -80,8 +80,10 @@ def _obstacles(found: Row) -> None:
 
 def _work(found: Row) -> None:
     saved = found["checkpoint"]
-    if saved["wakeup"]:
-        say(f"\nLast checkpoint, wakeup {saved['wakeup']}, in the model's words", strong=True)
+    taken_over = saved["provenance"] == "tool"
+    if saved["wakeup"] or (taken_over and saved["key_info"]):
+        told = "taken over before its first wakeup" if taken_over else f"wakeup {saved['wakeup']}"
+        say(f"\nLast checkpoint, {told}, in the model's words", strong=True)
         steps = "\n".join(f"- {step}" for step in saved["next_steps"])
         rows = [("key info", saved["key_info"]), ("summary", saved["summary"]), ("next steps", steps)]
         pairs([(f"  {name}", text) for name, text in rows if text])

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from goalmode.domain.redact import Redactor, Redactors, url_secrets
 from goalmode.errors import ConfigError
@@ -32,14 +33,25 @@ def forget() -> None:
     _known = Redactors()
 
 
-def learn(config: Path | None, environ: Mapping[str, str] = os.environ) -> None:
+def learn(config: Path | None, store: str | None = None, environ: Mapping[str, str] = os.environ) -> None:
     """Learn what the user has configured. A file that is wrong is the business of those that need it."""
     from goalmode.settings import Settings, known_secrets, load_settings
+
+    password = _password(store or environ.get("GOALMODE_STORE", ""))
+    if password:
+        _known.add(Redactor([password]))
 
     settings = Settings()
     with suppress(ConfigError):
         settings = load_settings(config, environ)
     _known.add(known_secrets(settings, environ))
+
+
+def _password(url: str) -> str:
+    """The password in a store's URL."""
+    with suppress(ValueError):
+        return unquote(urlsplit(url).password or "")
+    return ""
 
 
 def learn_goal(goal: Goal, environ: Mapping[str, str] = os.environ) -> None:

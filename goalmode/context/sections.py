@@ -273,6 +273,7 @@ def _established(items: Iterable[WorkItem], words: Words, saved: _Saved) -> list
             label=i.label,
             verified=i.status is ItemStatus.VERIFIED,
             report=i.provenance is Provenance.HOST,
+            noted=i.provenance is Provenance.TOOL,
             text=saved.item(i.text),
             evidence=saved.item(i.evidence),
             wakeup=i.wakeup,

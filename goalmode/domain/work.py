@@ -82,12 +82,17 @@ class WorkItem:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What the agent last saved in its own words."""
+    """What the agent last saved in its own words.
+
+    Attributes:
+        provenance: TOOL for what its program held before it saved anything in this goal.
+    """
 
     key_info: str = ""
     summary: str = ""
     next_steps: tuple[str, ...] = ()
     wakeup: int = 0
+    provenance: Provenance = Provenance.MODEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +275,7 @@ def _save(old: Checkpoint, patch: StatePatch, wakeup: int) -> Checkpoint:
         summary=old.summary if patch.summary is None else patch.summary,
         next_steps=old.next_steps if patch.next_steps is None else patch.next_steps,
     )
-    return old if new == old else replace(new, wakeup=wakeup)
+    return old if new == old else replace(new, wakeup=wakeup, provenance=Provenance.MODEL)
 
 
 def _union(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:

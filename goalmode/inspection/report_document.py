@@ -109,10 +109,12 @@ def _open(report: Row) -> Iterator[Block]:
 
 def _next_steps(report: Row) -> Iterator[Block]:
     saved = report["checkpoint"]
-    if not saved["wakeup"]:
+    taken_over = saved["provenance"] == "tool" and bool(saved["key_info"])
+    if not saved["wakeup"] and not taken_over:
         return
     yield Heading("Next steps")
-    yield Line(f"In the model's words, saved in wakeup {saved['wakeup']}; they may be out of date.")
+    when = "taken over before the first wakeup" if taken_over else f"saved in wakeup {saved['wakeup']}"
+    yield Line(f"In the model's words, {when}; they may be out of date.")
     if report["next_steps"]:
         yield Items([Item(step) for step in report["next_steps"]])
     for name in ("summary", "key_info"):

@@ -25,6 +25,7 @@ from goalmode.domain.text import sendable
 from goalmode.domain.work import StatePatch
 from goalmode.errors import GoalmodeError
 from goalmode.reflect.relay import Relay
+from goalmode.tools.builtin.files import MAX_NOTED
 from goalmode.tools.builtin.memory import MEMORY_TOOLS
 from goalmode.tools.paths import Workspace
 from goalmode.tools.registry import Registry, Tool, ToolContext, ToolOutput
@@ -41,7 +42,7 @@ LONG_TERM = "start_long_term_update"
 _EFFECTS = {"file_read": Effect.READ, "web_scan": Effect.READ, ASK: Effect.CONTROL}
 """What does not write. Of a tool that nobody knows it is not known."""
 
-_WRITES_FILE = ("file_write", "file_patch")
+WRITES_FILE = ("file_write", "file_patch")
 
 COUNTERPARTS: Mapping[str, str] = {
     "shell": "code_run",
@@ -112,14 +113,14 @@ def _tool(entry: Entry, relay: Relay) -> Tool:
         {"type": "object", "properties": {argument: {} for argument in told}},
     )
     run = partial(_run, relay, name)
-    return Tool(spec, _EFFECTS.get(name, Effect.WRITE), run, partial(_subject, name), SECONDS)
+    return Tool(spec, _EFFECTS.get(name, Effect.WRITE), run, partial(subject, name), SECONDS)
 
 
 async def _run(relay: Relay, name: str, context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     output = await relay.run(context.call_id)
     if name == ASK:
         return replace(output, exit=asks(arguments))
-    if name in _WRITES_FILE and output.ok:
+    if name in WRITES_FILE and output.ok:
         written = await to_thread.run_sync(_written, context.workspace, str(arguments.get("path", "")))
         return replace(output, patch=written)
     return output
@@ -154,9 +155,12 @@ def _written(root: Path, path: str) -> StatePatch | None:
         seen = workspace.observe(clean)
     except GoalmodeError:
         return None
-    return None if seen.sha256 is None else StatePatch(written=((clean, seen.sha256),))
+    if seen.sha256 is None or len(clean) > MAX_NOTED:
+        return None
+    return StatePatch(written=((clean, seen.sha256),))
 
 
-def _subject(name: str, arguments: Mapping[str, Any]) -> str:
+def subject(name: str, arguments: Mapping[str, Any]) -> str:
+    """What a call of one of its tools is about: a path, a script."""
     found = next((str(arguments[key]) for key in _SUBJECTS if arguments.get(key)), "")
     return found or ("(code in the reply)" if name == "code_run" else "")

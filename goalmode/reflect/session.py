@@ -18,6 +18,7 @@ from goalmode.domain.goal import Goal
 from goalmode.domain.text import one_line
 from goalmode.errors import GoalmodeError, UnknownGoal
 from goalmode.orchestrator.wake import Skip
+from goalmode.reflect import state_in
 from goalmode.reflect.hooks import Hooks, Task, listen
 from goalmode.reflect.kit import keys_of, kit
 from goalmode.reflect.relay import Relay
@@ -79,6 +80,7 @@ class Session:
         self._host, self._store, self._settings, self._tell = host, store, settings, tell
         self._goal = goals.find(store, uid)
         self._task: Task | None = None
+        self._woke = False
         self._told = ""
         host.on_abort = self._aborted
         listen(host.hooks, lambda: self._task)
@@ -127,17 +129,27 @@ class Session:
         # Each time: it reads its keys again when their file changes.
         shop = kit(goal, client, schema, relay, self._settings, keys_of(agent.llmclients))
         self._store.redact = shop.redact
+        if not self._woke:  # Later on it holds what our own wakeups left, which is stored.
+            self._take_over(goal)
         wake = begin_wakeup(self._store, goal, profile=shop.profile, shop=shop)
         if isinstance(wake, Skip):
             self.say(f"{goal.uid}: waits ({wake.reason}): {wake.detail}")
             return None
         task = Task(Waking(wake, shop, relay), f"[goalmode {goal.uid} wakeup {wake.seq}]", self._host.stats)
-        self._task = task
+        self._task, self._woke = task, True
         if relay.next() is None:  # There is no call to make: a limit is spent.
             task.finish(Exit(ExitReason.ENGINE_ERROR))
             self._report(task)
             return None
         return task.marker
+
+    def _take_over(self, goal: Goal) -> None:
+        taken = state_in.take_over(self._store, goal, self._host.main)
+        if taken is not None:
+            self.say(
+                f"{goal.uid}: took over from GenericAgent: {len(taken.checkpoint.key_info)} characters of key info, "
+                f"{len(taken.items)} calls, {len(taken.written)} files"
+            )
 
     def _is_over(self, task: Task) -> bool:
         """Whether the task has ended. One that its loop has lost meanwhile ends here."""

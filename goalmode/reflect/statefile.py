@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from goalmode.domain.budget import Limits
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import Goal, GoalSettings, GoalSpec
 from goalmode.domain.text import sendable
-from goalmode.domain.work import MAX_FOUND, WorkState
+from goalmode.domain.work import MAX_FOUND
 from goalmode.errors import BadInput, NotAllowed
+from goalmode.reflect import state_in
 from goalmode.state.imported import Earlier
 from goalmode.workflows.load import shipped
 
@@ -80,7 +81,7 @@ def read(path: Path, *, now: datetime, lang: str, workspace: str | None) -> Impo
         settings=GoalSettings(lang=lang, until_budget=True, workflow=shipped("polish")),
     )
     found = () if workspace is None else tuple(_files(Path(workspace)))
-    return Imported(spec, Earlier(used, WorkState(found=found)))
+    return Imported(spec, Earlier(used, replace(state_in.of_file(state), found=found)))
 
 
 def state_of(goal: Goal) -> dict[str, Any]:

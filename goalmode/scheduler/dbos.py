@@ -208,9 +208,7 @@ class Dbos:
         except GoalmodeError:
             raise
         except Exception as error:  # noqa: BLE001 - a library's, of any kind
-            raise StoreError(
-                f"store {self._store.name}: DBOS failed ({type(error).__name__})"
-            ) from None
+            raise StoreError(f"store {self._store.name}: DBOS failed ({type(error).__name__})") from None
 
 
 def _library() -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 from goalmode.errors import StoreError
 from goalmode.state import locks
@@ -173,6 +174,20 @@ def test_another_database_is_refused_with_what_is_supported(cli: Any, url: str) 
     assert "sqlite:///PATH" in refused.line()
     assert "postgresql+psycopg://" in refused.line()
     assert "secret" not in refused.line()
+
+
+@pytest.mark.postgres
+def test_a_password_is_shown_by_no_command(cli: Any, done: str) -> None:
+    """C: neither in hints to type nor in what is listed; a wrong one is not repeated either."""
+    secret = make_url(cli.url).password
+    shown = [
+        cli(*command, *where)
+        for where in ((), ("--store", cli.url), ("--store", cli.url.replace(str(secret), "canary-word")))
+        for command in (("list",), ("show", done), ("why", done), ("doctor",), ("db", "check"), ("run", done))
+    ]
+
+    assert not [one for one in shown if secret in one.out + one.err or "canary" in one.out + one.err]
+    assert "password authentication failed" in shown[-1].line()
 
 
 @pytest.mark.sqlite

@@ -116,6 +116,21 @@ def test_the_files_of_a_working_folder_are_known(cli: CLI, state: Any, tmp_path:
     assert ".hidden" not in shown
 
 
+def test_what_a_handler_held_is_taken_as_the_first_checkpoint(cli: CLI, state: Any) -> None:
+    """`working` and `history_info` are no part of Goal Mode's file, and are taken where somebody put them into it."""
+    lines = ["[Agent] 调用工具code_run, args: {}", "[Agent] 已全部完成", "[USER]: x"]
+    path = state(working={"key_info": "端口 9090", "passed_sessions": 2}, history_info=lines)
+    uid = cli("generic-agent", "import", str(path), "-q").out.strip()
+
+    found = cli("show", uid, "--json").json
+    assert (found["checkpoint"]["key_info"], found["checkpoint"]["provenance"]) == ("端口 9090", "tool")
+    assert [(i["id"], i["text"], i["provenance"]) for i in found["work_items"]] == [
+        ("W1", "code_run, args: {}", "tool")
+    ]
+    assert "taken over before its first wakeup" in cli("show", uid).out
+    assert "In the model's words, taken over before the first wakeup" in cli("report", uid).out
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "said"),
     [
@@ -137,6 +152,10 @@ def test_the_files_of_a_working_folder_are_known(cli: CLI, state: Any, tmp_path:
         ({"turns_used": -1}, "turns_used", "whole number"),
         ({"turns_used": 200}, "turns_used", "less than max_turns"),
         ({"done_prompt": ["x"]}, "done_prompt", "a text"),
+        ({"working": "port 9090"}, "working", "a JSON object"),
+        ({"working": []}, "working", "a JSON object"),
+        ({"history_info": "x"}, "history_info", "a list of texts"),
+        ({"history_info": ["x", 1]}, "history_info", "a list of texts"),
     ],
 )
 def test_a_wrong_state_file_is_one_line_and_makes_nothing(

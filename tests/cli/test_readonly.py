@@ -47,7 +47,7 @@ READING = (
 def stub(serve: Serve) -> Stub:
     pending = tool("update_working_checkpoint", {"pending": ["look again"], "failed_approaches": {"a": "b"}})
     write = tool("shell", {"command": "echo 中文 ✓ > 报告.md"}, text="All done, 收口。")
-    return serve([write, pending, tool("shell", {"command": "date"}), tool("shell", {"command": "ls"})])
+    return serve([write, pending, tool("shell", {"command": "date"}), *[pending] * 4])
 
 
 @pytest.fixture

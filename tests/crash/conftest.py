@@ -1,10 +1,15 @@
-"""Figures that the suites have measured, told at the end of the run."""
+"""Figures that the suites have measured, told at the end of the run; and a quick way to new processes."""
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
 
 import pytest
+
+from tests.state import processes
+
+multiprocessing.get_context("forkserver").set_forkserver_preload([processes.__name__, "tests.crash.nursery"])
 
 Report = Callable[[str], None]
 

@@ -50,8 +50,9 @@ Plan = tuple[tuple[str, ...], ...]
 """What a goal has to do: the words that each reply is to mark, until all of them are."""
 
 
-def serve(pipe: Connection, url: str, log: str) -> None:
+def serve(pipe: Connection, url: str, log: str, environment: Mapping[str, str]) -> None:
     """`goalmode serve`, in this process."""
+    os.environ.update(environment)
     out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     for descriptor in (1, 2):
         os.dup2(out, descriptor)
@@ -159,7 +160,7 @@ class Storm:
 
     @contextmanager
     def _server(self, number: int) -> Iterator[Other]:
-        with another(serve, self.url, str(self.root / f"serve-{number}.log")) as server:
+        with another(serve, self.url, str(self.root / f"serve-{number}.log"), {}) as server:
             assert server.hear() == "up"
             yield server
 

@@ -110,8 +110,9 @@ def _figures(storm: Storm) -> str:
     left = len(list(Path(f"{storm.url}-locks").glob("*"))) if not stores.SERVER else 0
     return (
         f"{len(storm.provider.workspaces)} goals, all done; {sum(ended.values())} wakeups, "
-        f"{ended['INTERRUPTED']} of them interrupted; {turns['done']} turns, {len(storm.kept['turns'])} of them seen before a kill: 0 lost; "
-        f"{turns['lost']} replies lost and charged; of the shell's calls {calls['success']} succeeded, "
-        f"{calls['interrupted']} were interrupted and {calls['skipped']} never begun, all told to the model; "
-        f"0 done twice unmarked; {storm.resumed} times somebody had to resume a goal; {left} lock files left"
+        f"{ended['INTERRUPTED']} of them interrupted; {turns['done']} turns, {len(storm.kept['turns'])} of them "
+        f"seen before a kill: 0 lost; {turns['lost']} replies lost and charged; of the shell's calls "
+        f"{calls['success']} succeeded, {calls['interrupted']} were interrupted and {calls['skipped']} never begun, "
+        f"all told to the model; 0 done twice unmarked; {storm.resumed} times somebody had to resume a goal; "
+        f"{left} lock files left"
     )

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 PROCESSES = 8
 GOALS = int(os.environ.get("GOALMODE_CRASH_GOALS", "200"))
-WAKEUPS = int(os.environ.get("GOALMODE_CRASH_WAKEUPS", "2000")) // GOALS
+WAKEUPS = int(os.environ.get("GOALMODE_CRASH_WAKEUPS", "600")) // GOALS
 """Of each goal."""
 
 SECONDS = 300.0

@@ -127,6 +127,14 @@ class Handler:
         Path(self.cwd, args["path"]).write_text(args["content"])
         return StepOutcome({"status": "success"}, self.anchor())
 
+    def do_file_patch(self, args: dict[str, Any], response: Response) -> StepOutcome:
+        path = Path(self.cwd, args["path"])
+        old = path.read_text() if path.exists() else ""
+        if args["old_content"] not in old:
+            return StepOutcome({"status": "error", "msg": "no match"}, self.anchor())
+        path.write_text(old.replace(args["old_content"], args["new_content"]))
+        return StepOutcome({"status": "success"}, self.anchor())
+
     def do_breaks(self, args: dict[str, Any], response: Response) -> StepOutcome:
         raise ValueError("the tool is broken")
 

@@ -136,7 +136,7 @@ def test_a_question_that_its_default_answers_is_issued(store: Store, clock: Manu
     close(store, claim(store, goal), after=replace(go_on(store), status=GoalStatus.WAITING_USER))
     rows(
         store,
-        "INSERT INTO questions (goal, wakeup, number, kind, status, text, options, why, \"default\", session_id,"
+        'INSERT INTO questions (goal, wakeup, number, kind, status, text, options, why, "default", session_id,'
         " answer, answered_by, asked_at) SELECT goal, id, 1, 'input', 'open', 'Red', '[]', '', 'Red', '', '',"
         " '', started_at FROM wakeups",
     )

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from goalmode.domain.work import StatePatch, WorkState, apply
 from goalmode.errors import BadInput, NotAllowed, StoreBusy, StoreError
-from goalmode.state import goals, postgres, wakeups
+from goalmode.state import goals, journal, postgres, reading, snapshot, wakeups
+from goalmode.state import tables as t
 from goalmode.state.engine import database_at
 from goalmode.state.locks import LockGate
 from goalmode.state.owner import LEASE_MS, Owner
@@ -169,6 +171,35 @@ def test_a_backup_is_the_servers_business(real: Store, tmp_path: Path) -> None:
     """The command that makes one is said."""
     with pytest.raises(NotAllowed, match="pg_dump"):
         real.database.copy_to(tmp_path / "copy")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\x00", "a\x00b\ud800", "\\u0000 \\x00 %s %(a)s ?", "'; DROP TABLE goals; --", "𝔘nicode 中文 \u202e"],
+)
+def test_any_text_can_be_stored_and_comes_back(real: Store, text: str) -> None:
+    """In columns, in JSON and in bodies: what the server's types refuse is made visible first."""
+    goal = new_goal(real, text)
+    claimed = claim(real, goal)
+    turn = intent(real, claimed, reply("shell", text=text))
+    outcome(
+        real,
+        claimed,
+        turn,
+        record("c0", body=text),
+        work=apply(WorkState(), StatePatch(key_info=text), wakeup=1),
+    )
+    journal.event(real, goal.id, "said", {text: [text]}, now=real.clock.now())
+    seen = snapshot.snapshot(real, goal.id, now=real.clock.now())
+    wanted = real.clean(text)
+
+    assert (seen.goal.objective, seen.work.checkpoint.key_info) == (wanted, wanted)
+    with real.reading() as connection:
+        assert connection.execute(sa.select(t.events.c.data).where(t.events.c.kind == "said")).scalar() == {
+            wanted: [wanted]
+        }
+        [shown] = reading.turns(connection, goal.id)
+        assert wanted in reading.texts(connection, [shown]).values()
 
 
 # Leases.

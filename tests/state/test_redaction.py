@@ -172,3 +172,10 @@ def test_any_text_can_be_stored_and_comes_back(texts: list[str]) -> None:
 
             assert goals.get(store, new_goal(store, text).id).objective == expected
             assert expected == text or any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in text)
+
+
+def test_a_number_that_no_json_holds_is_stored_as_none(store: Store) -> None:
+    """One database takes NaN and infinity for JSON, the other does not: neither gets them."""
+    value = {"a": [float("nan"), float("-inf"), 1.5], "b": True}
+
+    assert store.clean_json(value) == {"a": [None, None, 1.5], "b": True}

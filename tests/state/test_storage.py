@@ -190,3 +190,48 @@ def test_a_read_only_store_with_its_side_files_is_read(unwritable: Path, store: 
         unwritable.parent.chmod(0o555)
 
         assert as_nobody(unwritable, "read", store) == "['Newer work.', 'Committed work.']"
+
+
+def test_a_store_that_is_deleted_under_us_is_an_error_that_names_it(store: Store) -> None:
+    """B55: nothing is written to a file that nobody can see any more; back in its place, it is gone on with."""
+    goal = new_goal(store)
+    claimed, away = claim(store, goal), store.path.with_name("away")
+    take_turn(store, claimed, 1)
+    store.path.rename(away)
+
+    for use in (lambda: take_turn(store, claimed, 2), lambda: goals.get(store, goal.id)):
+        with pytest.raises(
+            StoreError, match=f"store {store.path}: was deleted or replaced while it was open"
+        ):
+            use()
+    with pytest.raises(StoreError, match="unable to open database file"):
+        take_turn(store, claimed, 2)
+    assert not store.path.exists()
+
+    away.rename(store.path)
+    take_turn(store, claimed, 2)
+    assert goals.get(store, goal.id).spent.turns == 2
+    assert rows(store, "PRAGMA integrity_check") == ["ok"]
+
+
+def test_a_store_that_is_replaced_under_us_is_not_written_to_beside_the_new_one(
+    store: Store, tmp_path: Path
+) -> None:
+    """A backup that was put back: what was begun in the other store ends, what is begun now is in this one."""
+    goal = new_goal(store)
+    copy = tmp_path / "copy.sqlite"
+    store.database.copy_to(copy)
+    claimed = claim(store, goal)
+    store.path.unlink()
+    for beside in ("-wal", "-shm"):
+        store.path.with_name(store.path.name + beside).unlink()
+    copy.rename(store.path)
+
+    with pytest.raises(StoreError, match="was deleted or replaced"):
+        take_turn(store, claimed, 1)
+
+    assert rows(store, "SELECT COUNT(*) FROM turns") == [0]
+    with Store(str(store.path), clock=store.clock) as again:
+        take_turn(again, claim(again, goals.get(again, goal.id)), 1)
+    assert rows(store, "SELECT COUNT(*) FROM turns") == [1]
+    assert rows(store, "PRAGMA integrity_check") == ["ok"]

@@ -63,9 +63,13 @@
 
   let doubt = 0;
   const isLost = (now) => {
-    clearTimeout(doubt);
-    if (now) doubt = setTimeout(() => { lost.hidden = false; }, 3000);
-    else lost.hidden = true;
+    if (now) {
+      doubt ||= setTimeout(() => { lost.hidden = false; }, 3000);
+    } else {
+      clearTimeout(doubt);
+      doubt = 0;
+      lost.hidden = true;
+    }
   };
 
   // --- turns

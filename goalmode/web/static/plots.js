@@ -24,7 +24,7 @@
         y: { range: (plot, low, high) => [0, high > 0 ? high * 1.1 : 1] },
       },
       axes: [
-        { ...axis, grid: { show: false }, incrs: steps, size: 26, values: (plot, marks) => marks.map((n) => (Number.isInteger(n) ? n : "")) },
+        { ...axis, grid: { show: false }, incrs: steps, size: 26, values: (plot, marks) => marks.map((n) => (plot.data[0].includes(n) ? n : "")) },
         { ...axis, size: 48, values: (plot, marks) => marks.map((n) => short.format(n)) },
       ],
       series: [
@@ -47,6 +47,7 @@
   };
 
   const draw = (series) => {
+    whole.parentElement.hidden = !series.wakeup.length;
     for (const place of places) {
       const curve = series[place.dataset.curve];
       // What nobody has a price for has no curve.
