@@ -41,7 +41,7 @@ class PostgresDatabase:
     def __init__(self, url: sa.URL) -> None:
         self.url = url
         self._reached = False
-        self._engines: dict[float, sa.Engine] = {}
+        self._writers: dict[float, sa.Engine] = {}
 
     @classmethod
     def at(cls, text: str) -> PostgresDatabase:
@@ -79,8 +79,9 @@ class PostgresDatabase:
         """Nothing to do: the first connection tells what is wrong, and a standby refuses the first write."""
 
     def reading(self, *, busy_seconds: float) -> sa.Engine:
-        view = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-        return self._shared(busy_seconds).execution_options(**view)
+        # With connections of its own: one that may write again would be told so, whatever the server's default is.
+        engine = self._pooled(busy_seconds, isolation_level="REPEATABLE READ")
+        return engine.execution_options(postgresql_readonly=True)
 
     def writing(self, *, durable: bool, busy_seconds: float) -> sa.Engine:
         """READ COMMITTED: whoever reads before writing locks the goal first (`goalmode.state.exclusion`).
@@ -88,7 +89,9 @@ class PostgresDatabase:
         Every commit is durable, also those that need not be in a file: owners outlive the server here, and a claim that
         a crash of the server has undone would be made again, with the same fence, while its first owner goes on.
         """
-        return self._shared(busy_seconds)
+        if busy_seconds not in self._writers:
+            self._writers[busy_seconds] = self._pooled(busy_seconds, isolation_level="READ COMMITTED")
+        return self._writers[busy_seconds]
 
     @contextmanager
     def plain_errors(self) -> Iterator[None]:
@@ -158,17 +161,9 @@ class PostgresDatabase:
             with engine.connect() as connection:
                 yield connection
 
-    def _shared(self, busy_seconds: float) -> sa.Engine:
-        """Readers and writers take turns with the same few connections."""
-        if busy_seconds not in self._engines:
-            self._engines[busy_seconds] = self._engine(
-                busy_seconds,
-                isolation_level="READ COMMITTED",
-                pool_pre_ping=True,
-                pool_timeout=busy_seconds,
-                max_overflow=MAX_CONNECTIONS - 5,
-            )
-        return self._engines[busy_seconds]
+    def _pooled(self, busy_seconds: float, **options: Any) -> sa.Engine:
+        pool = {"pool_pre_ping": True, "pool_timeout": busy_seconds, "max_overflow": MAX_CONNECTIONS - 5}
+        return self._engine(busy_seconds, **pool, **options)
 
     def _engine(self, busy_seconds: float, **options: Any) -> sa.Engine:
         with self.plain_errors():

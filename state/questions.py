@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import Goal
 from goalmode.domain.questions import AnsweredBy, Asking, Question, QuestionKind, QuestionStatus
+from goalmode.errors import StoreUnreadable
 from goalmode.state import mapping
 from goalmode.state import tables as t
 from goalmode.state.store import Store
@@ -80,15 +81,25 @@ def open_of(connection: sa.Connection, goal: Goal) -> list[Question]:
     )
 
 
-def every_open(connection: sa.Connection) -> list[tuple[str, Question]]:
-    """The open questions of all goals, each with its goal's public id, oldest first."""
+def every_open(connection: sa.Connection) -> list[tuple[str, Question | StoreUnreadable]]:
+    """The open questions of all goals, each with its goal's public id, oldest first.
+
+    One of a shape that we do not know hides no other: in its place is what is wrong with it.
+    """
     rows = connection.execute(
         sa.select(t.questions, t.goals.c.uid)
         .join(t.goals, t.goals.c.id == t.questions.c.goal)
         .where(t.questions.c.status == QuestionStatus.OPEN)
         .order_by(t.questions.c.id)
     ).all()
-    return [(row.uid, _question(row.uid, row)) for row in rows]
+    return [(row.uid, _or_fault(row)) for row in rows]
+
+
+def _or_fault(row: sa.Row[Any]) -> Question | StoreUnreadable:
+    try:
+        return _question(row.uid, row)
+    except StoreUnreadable as error:
+        return error
 
 
 def shown(connection: sa.Connection, goal: Goal) -> tuple[Question, ...]:

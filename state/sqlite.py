@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -26,8 +28,13 @@ BUSY_SECONDS = 60.0
 
 _MAGIC = b"SQLite format 3\x00"
 
+_in_use: dict[tuple[int, int], list[weakref.ref[SqliteFile]]] = {}
+"""By device and inode: who has the file open in this process, or is about to open it."""
 
-@dataclass(frozen=True, slots=True)
+_looking = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class SqliteFile:
     """See `goalmode.state.engine.Database`."""
 
@@ -59,7 +66,7 @@ class SqliteFile:
     def prepare(self, *, writable: bool) -> None:
         if writable:
             _make(self.path)
-        _check(self.path, writable=writable)
+        _check(self, writable=writable)
         if writable:
             check_locking(self.path.parent)
 
@@ -183,23 +190,43 @@ def _make(path: Path) -> None:
         raise StoreError(f"store {path}: cannot be created: {error.strerror}") from None
 
 
-def _check(path: Path, *, writable: bool) -> None:
+def _check(store: SqliteFile, *, writable: bool) -> None:
     """Refuse what is no store, before SQLite touches it."""
+    path = store.path
     if path.is_dir():
         raise StoreError(f"store {path}: is a directory; a file is needed")
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(_MAGIC))
-    except FileNotFoundError:
-        raise StoreError(f"store {path}: does not exist") from None
-    except OSError as error:
-        raise StoreError(f"store {path}: cannot be read: {error.strerror}") from None
-    if magic and magic != _MAGIC:
-        raise StoreError(f"store {path}: is not a goalmode store (not an SQLite file)")
+    _look_at(store)
     if writable and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise StoreError(
             f"store {path}: is read-only; make the file and its directory writable, or use --store"
         )
+
+
+def _look_at(store: SqliteFile) -> None:
+    """Refuse a file whose first bytes are not those of a store, unless this process has it open already.
+
+    Closing a descriptor of a file drops all locks that the process has on it (POSIX), also those of SQLite's open
+    connections. Another process would then take the store for unused, and delete the WAL that they write to.
+    """
+    path = store.path
+    with _looking:
+        for file, users in list(_in_use.items()):
+            users[:] = [user for user in users if user() is not None]
+            if not users:
+                del _in_use[file]
+        found = _identity(path)
+        if found not in _in_use:
+            try:
+                with path.open("rb") as opened:
+                    magic, found = opened.read(len(_MAGIC)), _of(os.fstat(opened.fileno()))
+            except FileNotFoundError:
+                raise StoreError(f"store {path}: does not exist") from None
+            except OSError as error:
+                raise StoreError(f"store {path}: cannot be read: {error.strerror}") from None
+            if magic and magic != _MAGIC:
+                raise StoreError(f"store {path}: is not a goalmode store (not an SQLite file)")
+        if found is not None:
+            _in_use.setdefault(found, []).append(weakref.ref(store))
 
 
 def _open_reading(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
@@ -219,9 +246,12 @@ def _connect(path: Path, how: str, busy_seconds: float) -> sqlite3.Connection:
 def _identity(path: Path) -> tuple[int, int] | None:
     """Which file is at the path; None if there is none."""
     try:
-        found = path.stat()
+        return _of(path.stat())
     except OSError:
         return None
+
+
+def _of(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 

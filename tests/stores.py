@@ -7,91 +7,60 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
-import os
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, ClassVar
-
-import sqlalchemy as sa
+from typing import Any
 
 from goalmode.state.store import Store
+from tests import databases
 
-SERVER = os.environ.get("GOALMODE_TEST_STORE", "")
-"""A superuser's way to the server; empty where stores are files."""
-
-_NUMBERS = itertools.count()
+SERVER = databases.SERVER
 
 
 class Stores:
-    """Makes stores, and takes them away again. A copy of a migrated store costs a tenth of a migration."""
+    """Makes stores, and takes them away again. One that is migrated already costs a tenth of a migration."""
 
     def __init__(self, directory: Path) -> None:
-        self._blank = _Databases.template() if SERVER else str(directory / "blank.sqlite")
-        self._made: list[str] = []
+        self._blank = databases.create() if SERVER else str(directory / "blank.sqlite")
         Store(self._blank).close()
+        self._pool = databases.Pool(self._blank) if SERVER else None
+        self._empty: list[str] = []
 
     def new(self, path: Path) -> str:
         """The URL of an empty store of the newest schema; a file is at `path`."""
-        return self._make(path, self._blank)
+        if self._pool is not None:
+            return self._pool.lend()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copy(self._blank, path)
+        return str(path)
 
     def nothing(self, path: Path) -> str:
         """The URL at which there is no store yet: no file at `path`, or a database without tables."""
-        return self._make(path, "") if SERVER else str(path)
+        if self._pool is None:
+            return str(path)
+        self._empty.append(databases.create())
+        return self._empty[-1]
+
+    def unused(self, path: Path) -> str:
+        """No file yet at `path`, or a database that has its tables already: to make them in each test takes long."""
+        return str(path) if self._pool is None else self._pool.lend()
 
     def clear(self) -> None:
-        """Remove the databases made so far. Files go with their directories."""
-        while self._made:
-            _Databases.drop(self._made.pop())
+        """Take back the databases. Files go with their directories."""
+        while self._empty:
+            databases.drop(self._empty.pop())
+        if self._pool is not None:
+            self._pool.take_back()
 
     def end(self) -> None:
         self.clear()
-        if SERVER:
-            _Databases.drop(self._blank)
-
-    def _make(self, path: Path, source: str) -> str:
-        if SERVER:
-            self._made.append(_Databases.create(source))
-            return self._made[-1]
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        shutil.copy(source, path)
-        return str(path)
-
-
-class _Databases:
-    """The databases of the server. One connection makes them all; another one looks into each."""
-
-    _open: ClassVar[dict[str, Any]] = {}
-
-    @classmethod
-    def template(cls) -> str:
-        return cls.create("")
-
-    @classmethod
-    def create(cls, source: str) -> str:
-        name = f"test_{os.getpid()}_{next(_NUMBERS)}"
-        template = sa.make_url(source).database if source else "template0"
-        cls.connection(SERVER).execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
-        return sa.make_url(SERVER).set(database=name).render_as_string(hide_password=False)
-
-    @classmethod
-    def drop(cls, url: str) -> None:
-        if url in cls._open:
-            cls._open.pop(url).close()
-        cls.connection(SERVER).execute(f'DROP DATABASE "{sa.make_url(url).database}" WITH (FORCE)')
-
-    @classmethod
-    def connection(cls, url: str) -> Any:
-        import psycopg
-
-        if url not in cls._open or cls._open[url].closed:
-            cls._open[url] = psycopg.connect(url.replace("+psycopg", ""), autocommit=True)
-        return cls._open[url]
+        if self._pool is not None:
+            self._pool.end()
 
 
 def rows(url: str, statement: str, *values: object) -> list[Any]:
@@ -125,7 +94,7 @@ def content(url: str) -> str:
 
 
 def _server_rows(url: str, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-    connection = _Databases.connection(url)
+    connection = databases.connection(url)
     connection.execute(
         "SET session_replication_role = replica"
     )  # As in SQLite's shell: no foreign key is checked.

@@ -57,6 +57,8 @@ def _default(question: Row) -> str:
     return f"default from {_time(question['default_at'])}: {one_line(question['default'], 40)}"
 
 
-def _time(iso: str) -> str:
+def _time(iso: str | None) -> str:
     """A stored time in this machine's zone."""
+    if iso is None:
+        return "-"
     return datetime.fromisoformat(iso).astimezone().isoformat(sep=" ", timespec="minutes")[:16]

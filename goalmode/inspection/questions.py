@@ -6,20 +6,18 @@ from typing import Any
 
 from goalmode.domain.goal import Goal
 from goalmode.domain.questions import Question
+from goalmode.errors import StoreUnreadable
+from goalmode.inspection.listing import UNREADABLE
 from goalmode.inspection.seen import iso
 from goalmode.state import questions
 from goalmode.state.store import Store
 
 
 def open_everywhere(store: Store) -> list[dict[str, Any]]:
-    """What waits for an answer, oldest first.
-
-    Raises:
-        StoreUnreadable: a row has a shape we do not know.
-    """
+    """What waits for an answer, oldest first; one of a shape that we do not know is marked and hides no other."""
     with store.reading() as connection:
-        found = [{"goal": uid, **described(question)} for uid, question in questions.every_open(connection)]
-    return [store.clean_json(question) for question in found]
+        found = questions.every_open(connection)
+    return [store.clean_json({"goal": uid, **_described_or_marked(one)}) for uid, one in found]
 
 
 def of_goal(store: Store, goal: Goal) -> list[dict[str, Any]]:
@@ -29,6 +27,14 @@ def of_goal(store: Store, goal: Goal) -> list[dict[str, Any]]:
             {"goal": goal.uid, **described(question)} for question in questions.of_goal(connection, goal)
         ]
     return [store.clean_json(question) for question in found]
+
+
+def _described_or_marked(question: Question | StoreUnreadable) -> dict[str, Any]:
+    if isinstance(question, Question):
+        return described(question)
+    blank = dict.fromkeys(("id", "kind", "why", "default", "session_id", "answer"), "")
+    unknown = dict.fromkeys(("default_at", "wakeup", "asked_at", "answered_by", "answered_at"))
+    return {**blank, **unknown, "options": [], "status": UNREADABLE, "text": str(question)}
 
 
 def described(question: Question) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from goalmode.domain.text import is_blank
 from goalmode.errors import BadDocument, BadInput, StoreUnreadable
 from goalmode.state import goals, transfer
 from goalmode.state.store import Store
-from goalmode.state.transfer_shape import faults
+from goalmode.state.transfer_faults import faults
 
 MAX_BYTES = 1_000_000_000
 """Of a file. A goal of 10,000 turns takes a tenth of it."""

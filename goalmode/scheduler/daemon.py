@@ -170,20 +170,22 @@ class Daemon:
         match event.kind:
             case "wakeup_started":
                 self._patience.forget(due.goal)
+                self._lookout.crowd.in_time()
                 since = due.since and due.since.isoformat()
                 self._tell("claimed", goal=due.uid, wakeup=event.data["wakeup"], why=due.why, due_at=since)
             case "wakeup_closed":
                 self._tell("ended", **event.data)
 
     def _over(self, due: Due, ending: Ending) -> None:
-        """A wakeup that ended leaves room. A skip that only says that somebody else was first is not worth a look."""
+        """A wakeup that ended leaves room. So does one that somebody else was faster with; that is not worth a line."""
         match ending:
             case Exit():
                 self._freed = True
                 if ending.facts.get("fenced"):
                     self._tell("taken_over", goal=due.uid, detail=ending.detail)
             case Skip(SkipReason.LEASED | SkipReason.SUPERSEDED):
-                pass
+                self._freed = True
+                self._lookout.crowd.too_late()
             case Skip() if due.dead and ending.reason is not SkipReason.TOOL_STILL_RUNNING:
                 self._tell("recovered", goal=due.uid, why=due.why, detail=ending.detail)
             case Skip(SkipReason.NOT_DUE):

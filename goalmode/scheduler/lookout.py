@@ -8,6 +8,7 @@ from datetime import datetime
 
 from goalmode.loop.ports import Event
 from goalmode.orchestrator.sources import fire_what_came
+from goalmode.scheduler.crowd import Crowd
 from goalmode.state import due, wake_sources
 from goalmode.state.due import Due
 from goalmode.state.store import Store
@@ -22,6 +23,7 @@ class Lookout:
 
     store: Store
     labels: Collection[str]
+    crowd: Crowd = field(default_factory=Crowd)
     _beyond: int = field(default=0, init=False)
 
     def watch(self) -> list[Event]:
@@ -38,12 +40,15 @@ class Lookout:
     def due(self, passing: Collection[int], limit: int, *, now: datetime | None = None) -> list[Due]:
         """Whom to wake, at most `limit`: first goals whose owner died, then those that have been due for longest.
 
+        Where other servers are faster, some of the first are left to them.
+
         Args:
             now: what is due by then; None for the present.
         """
         now = self.store.clock.now() if now is None else now
+        most = limit + self.crowd.depth
         dead = [one for one in due.abandoned(self.store, self.labels) if one.goal not in passing]
         asked = [one for one in due.defaults_due(self.store, self.labels, now) if one.goal not in passing]
-        waiting = due.goals_due(self.store, self.labels, now, limit=limit, passing=passing)
+        waiting = due.goals_due(self.store, self.labels, now, limit=most, passing=passing)
         oldest = sorted([*asked, *waiting], key=lambda one: (one.since or now, one.goal))
-        return [*dead, *oldest][:limit]
+        return self.crowd.some([*dead, *oldest][:most], limit)

@@ -38,7 +38,7 @@ def real_world(tmp_path: Path, provider: Provider, new_stores: Stores) -> Iterat
 def goalmode(tmp_path: Path, new_stores: Stores, children: Children) -> Command:
     """The command, with a store of its own that is not made yet."""
     store = tmp_path / "state" / "goals.sqlite"
-    return Command(store, new_stores.nothing(store), children)
+    return Command(store, new_stores.unused(store), children)
 
 
 @pytest.fixture

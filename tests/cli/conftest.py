@@ -111,7 +111,7 @@ class CLI:
 def cli(
     tmp_path: Path, new_stores: Stores, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> CLI:
-    return CLI(tmp_path, new_stores.nothing(tmp_path / "store" / "goals.sqlite"), monkeypatch, capsys)
+    return CLI(tmp_path, new_stores.unused(tmp_path / "store" / "goals.sqlite"), monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -144,6 +144,7 @@ def test_a_span_that_is_none_is_refused(cli: Any, done: str, span: str) -> None:
     assert cli.rows() == before
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "command",
     [("check",), ("vacuum",), ("prune", "--older-than", "1d"), ("backup", "copy")],

@@ -279,3 +279,16 @@ def test_a_killed_import_leaves_nothing(
 
     assert "in the middle" in cli("import", str(file), "--new-id").line()
     assert cli.rows() == before
+
+
+def test_any_encoding_carries_an_export(cli: Any, worked: str, spawn: Any, tmp_path: Path) -> None:
+    """B136: under LC_ALL=C and an ASCII output the JSON has escapes, and the goal that comes out of it is the same."""
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii:strict"}
+    file, again, there = tmp_path / "a.json", tmp_path / "b.json", other(cli, tmp_path)
+    done = spawn("export", worked, **plain).done()
+    file.write_text(done.out, "ascii")
+
+    assert (done.code, done.err) == (0, "")
+    assert cli("import", str(file), *there).code == 0
+    assert cli("export", worked, *there, "--output", str(again)).code == 0
+    assert again.read_text("utf-8") == cli("export", worked).out
