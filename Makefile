@@ -4,11 +4,13 @@ PYTHON ?= python3
 PY := .venv/bin/python
 WHEEL_PY := .venv-wheel/bin/python
 SLOW := tests
+KILLS := 1000
+SEED :=
 PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test test-slow test-postgres test-dbos test-genericagent test-web check lint types layers smoke wheel bench clean
+.PHONY: help demo demo-model test test-slow test-crash crash-storm test-postgres test-dbos test-genericagent test-web check lint types layers smoke wheel bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1 /' | awk '{n = $$1 " " $$2; $$1 = $$2 = ""; printf "  %-16s%s\n", n, $$0}'
@@ -24,6 +26,14 @@ test: .venv/.stamp ## the tests, without the slow suites
 
 test-slow: .venv/.stamp ## the slow suites: signals and locales in real terminals, 20,000 histories for each wire format
 	@$(PY) -m pytest -q -m slow -n 2 --dist worksteal $(SLOW)
+
+test-crash: .venv/.stamp ## processes that die, stop and starve: at every commit, at random, two owners of one store, on both databases
+	@$(PY) -m pytest -q -m slow tests/crash
+	@$(PY) scripts/postgres.py $(PY) -m pytest -q -m slow tests/crash/test_two_owners.py
+
+crash-storm: .venv/.stamp ## the same with 1,000 kills, and two owners over 2,000 wakeups; KILLS=N and SEED=N choose others
+	@GOALMODE_CRASH_KILLS=$(KILLS) GOALMODE_CRASH_SEED=$(SEED) GOALMODE_CRASH_WAKEUPS=2000 \
+		$(PY) -m pytest -q -m slow tests/crash/test_storm.py tests/crash/test_two_owners.py
 
 test-postgres: .venv/.stamp ## the tests that use a store, on a private PostgreSQL
 	@$(PY) scripts/postgres.py $(PY) -m pytest -q -m "not slow" -n 2 --dist worksteal

@@ -98,7 +98,9 @@ def _server_rows(url: str, statement: str, values: Sequence[object]) -> list[tup
     connection.execute(
         "SET session_replication_role = replica"
     )  # As in SQLite's shell: no foreign key is checked.
-    done = connection.execute(statement.replace("%", "%%").replace("?", "%s"), values or None)
+    if values:
+        statement = statement.replace("%", "%%").replace("?", "%s")
+    done = connection.execute(statement, values or None)
     return [] if done.description is None else [tuple(map(_as_in_sqlite, row)) for row in done.fetchall()]
 
 

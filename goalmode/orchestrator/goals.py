@@ -105,7 +105,9 @@ def edit_goal(
         None if settings is None or settings == goal.settings else _settings(settings),
     )
     if change == Edit(goal.revision):
-        raise BadInput("edit", "nothing", "an objective, requirements, checks, files or a time limit to change")
+        raise BadInput(
+            "edit", "nothing", "an objective, requirements, checks, files or a time limit to change"
+        )
     return goals.edit(store, goal, change, now=store.clock.now())
 
 

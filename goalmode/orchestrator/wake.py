@@ -264,7 +264,9 @@ class Wake:
 
     def close(self, exit: Exit, checks: Sequence[CheckResult] = ()) -> Exit:
         """End the wakeup; see `close_wakeup`."""
-        if exit.reason is not ExitReason.USER_ABORTED:  # Whoever stops it does not wait for large files to be read.
+        if (
+            exit.reason is not ExitReason.USER_ABORTED
+        ):  # Whoever stops it does not wait for large files to be read.
             self.progress.look(self.renderer.observe(self.goal))
         standing = Standing(
             self.goal.streak,

@@ -15,7 +15,6 @@ from goalmode.domain.goal import GoalSettings, GoalSpec
 from goalmode.domain.messages import Reply, Request
 from goalmode.domain.profile import ModelProfile
 from goalmode.errors import ModelError
-from goalmode.loop.ports import Event
 from goalmode.orchestrator.goals import create_goal
 from goalmode.orchestrator.wake import Skip, Wake
 from goalmode.state import goals
@@ -42,7 +41,6 @@ class Lives:
         asked: every request that any process has sent.
         paid: how many of them cost something: a refused one does not.
         commits: of the last process.
-        events: of the last process.
     """
 
     url: str
@@ -53,7 +51,6 @@ class Lives:
     paid: int = 0
     commits: list[str] = field(default_factory=list)
     tools: int = 0
-    events: list[Event] = field(default_factory=list)
     busy_seconds: float = 60.0
     id: int = 0
 
@@ -85,7 +82,6 @@ class Lives:
             self.paid += 1
             return reply
 
-        self.events = []
         with self.opened(death) as store:
             try:
                 return anyio.run(self._wake, store, ScriptedModel([answer] * MANY))
@@ -107,7 +103,7 @@ class Lives:
         wake = begin_wakeup(store, goal, profile=PROFILE, only_if_due=False, shop=shop)
         if not isinstance(wake, Wake):
             return wake
-        return await run_wakeup(wake, model, sink=self.events.append)
+        return await run_wakeup(wake, model)
 
     def wake_until_over(self, most: int = 6) -> None:
         """New processes wake it until it is no longer active."""

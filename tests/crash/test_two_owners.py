@@ -30,7 +30,7 @@ GOALS = int(os.environ.get("GOALMODE_CRASH_GOALS", "200"))
 WAKEUPS = int(os.environ.get("GOALMODE_CRASH_WAKEUPS", "600")) // GOALS
 """Of each goal."""
 
-SECONDS = 300.0
+SECONDS = max(300.0, GOALS * WAKEUPS * 0.5)
 """For all of them."""
 
 

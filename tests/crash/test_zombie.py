@@ -200,7 +200,7 @@ def test_an_owner_that_is_stopped_within_a_commit_holds_up_the_goal_only_until_i
     intent = Death("before", LATE[0].at)
     with owner(lives, intent) as zombie:
         lives.busy_seconds = 0.3
-        with pytest.raises(StoreBusy, match="is locked|is busy"):
+        with pytest.raises(StoreBusy, match=r"is locked|is busy"):
             after_the_lease(lives)
         zombie.kill()
 

@@ -181,7 +181,7 @@ def test_a_waiting_goal_wants_an_answer(store: Store, workspace: Path) -> None:
     begin(store, goal).close(Exit(ExitReason.NEEDS_USER_INPUT, "which station?"))
     waiting, before = now(store, goal), dump(store)
 
-    with pytest.raises(NotAllowed, match="goalmode answer .* TEXT"):
+    with pytest.raises(NotAllowed, match=r"goalmode answer .* TEXT"):
         resume_goal(store, waiting)
     for answer in ("", " \n ", "x" * (MAX_ANSWER + 1)):
         with pytest.raises(BadInput, match="answer"):

@@ -14,7 +14,6 @@ from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import Control, GoalSpec
 from goalmode.domain.notes import MAX_NOTE
 from goalmode.orchestrator.goals import create_goal, stop_goal
-from goalmode.orchestrator.questions import chosen_question
 from goalmode.state import notes, questions
 from goalmode.testing import call
 from goalmode.web import forms
@@ -346,4 +345,3 @@ def test_a_store_that_somebody_holds_is_said(pages: Pages, monkeypatch: pytest.M
         assert pages.get(pages.goal).status_code == 200
     assert done.status_code == 503
     assert pages.do("note", text="x").status_code == 303
-    assert chosen_question is not None
