@@ -10,7 +10,7 @@ PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test test-slow test-crash crash-storm test-postgres test-dbos test-genericagent test-web check lint types layers smoke wheel bench clean
+.PHONY: help demo demo-model test test-acceptance test-slow test-crash crash-storm test-postgres test-dbos test-genericagent test-web check lint types layers smoke wheel bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1 /' | awk '{n = $$1 " " $$2; $$1 = $$2 = ""; printf "  %-16s%s\n", n, $$0}'
@@ -34,6 +34,9 @@ test-crash: .venv/.stamp ## processes that die, stop and starve: at every commit
 crash-storm: .venv/.stamp ## the same with 1,000 kills, and two owners over 2,000 wakeups; KILLS=N and SEED=N choose others
 	@GOALMODE_CRASH_KILLS=$(KILLS) GOALMODE_CRASH_SEED=$(SEED) GOALMODE_CRASH_WAKEUPS=2000 \
 		$(PY) -m pytest -q -m slow tests/crash/test_storm.py tests/crash/test_two_owners.py
+
+test-acceptance: .venv/.stamp ## whole programs in processes of their own: kills, signals, terminals, servers
+	@$(PY) -m pytest -q -m slow -n 2 --dist worksteal tests/acceptance tests/cli tests/scheduler
 
 test-postgres: .venv/.stamp ## the tests that use a store, on a private PostgreSQL
 	@$(PY) scripts/postgres.py $(PY) -m pytest -q -m "not slow" -n 2 --dist worksteal

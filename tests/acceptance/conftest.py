@@ -13,6 +13,15 @@ from tests.acceptance.processes import Children
 from tests.acceptance.world import Provider, World, open_world
 from tests.stores import Stores
 
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole programs in processes of their own: a suite by itself, `make test-acceptance`."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture
 def provider() -> Iterator[Provider]:

@@ -151,5 +151,7 @@ def test_a_provider_that_stays_away_is_asked_less_and_less(world: World) -> None
     gaps = server.gaps(goal)
     assert world.now(goal).status is GoalStatus.ACTIVE
     assert len(gaps) >= 3
-    assert gaps == sorted(gaps)
+    assert all(later > 0.99 * earlier for earlier, later in pairwise(gaps)), (
+        "but for the poll that finds it due"
+    )
     assert gaps[-1] >= 8 * gaps[0]

@@ -16,6 +16,8 @@ from goalmode.testing.steps import stall, text, tool
 
 from .conftest import Child, wait_until
 
+pytestmark = pytest.mark.slow
+
 Serve = Callable[..., Stub]
 Spawn = Callable[..., Child]
 

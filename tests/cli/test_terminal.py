@@ -25,6 +25,8 @@ from goalmode.testing.steps import tool
 
 from .conftest import Child
 
+pytestmark = pytest.mark.slow
+
 Serve = Callable[..., Stub]
 Spawn = Callable[..., Child]
 

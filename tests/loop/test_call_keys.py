@@ -16,7 +16,7 @@ from tests.state.builders import rows
 
 Make = Callable[..., Any]
 
-SUCCESS = call("complete", status="success", summary="Done.", evidence=["tell"])
+SUCCESS = call("complete", status="success", summary="Done.", evidence=["told.txt"])
 
 
 @pytest.fixture
@@ -32,7 +32,9 @@ def world(make: Make, seen: list[str]) -> Any:
         seen.append(context.idempotency_key)
         return "tide " * words
 
-    return make(tools=(tell,), work_window=6_000)
+    made = make(tools=(tell,), work_window=16_000)
+    (made.workspace / "told.txt").write_text("told")
+    return made
 
 
 def test_a_tool_sees_the_key_that_is_stored(world: Any, seen: list[str]) -> None:

@@ -18,6 +18,8 @@ from goalmode.state.due import Due
 from goalmode.testing import ManualClock
 from tests.scheduler.conftest import Park, done, mark
 
+pytestmark = pytest.mark.slow
+
 SIGTERM = Exit(ExitReason.INTERRUPTED, "SIGTERM", {"requested": True})
 
 
