@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import asdict
 from importlib.metadata import version
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from goalmode.cli.options import Common, common
 from goalmode.cli.output import say, say_json
 from goalmode.context.tokens import counter
 from goalmode.domain.cost import dollars
+from goalmode.domain.finding import Finding, State
 from goalmode.domain.profile import ModelProfile
 from goalmode.errors import BadInput, ConfigError, GoalmodeError
 from goalmode.settings import O200K, Settings, api_key, default_path, load_settings, resolve_profile
@@ -26,21 +26,6 @@ from goalmode.state.store import Store
 
 WAL_RESET_BUG = ((3, 7, 0), (3, 51, 3))
 """SQLite versions, from and below, in which a WAL reset can, rarely, corrupt a database with several writers."""
-
-
-class State(StrEnum):
-    OK = "ok"
-    WARNING = "warning"
-    BROKEN = "broken"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
-
-    name: str
-    state: State
-    detail: str
 
 
 @click.command()

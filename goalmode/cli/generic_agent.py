@@ -19,6 +19,7 @@ from goalmode.cli.progress import Progress, display
 from goalmode.cli.stores import changing, reading, writing
 from goalmode.domain.clock import SystemClock
 from goalmode.domain.exits import EXIT_FACTS, Exit
+from goalmode.domain.finding import State
 from goalmode.domain.goal import Goal
 from goalmode.domain.redact import Redactor
 from goalmode.inspection.endings import told
@@ -99,7 +100,7 @@ def doctor(directory: Path, common: Common) -> int:
     else:
         for line in aligned([[f.name, f.state.value, f.detail] for f in found]):
             say(line)
-    return int(any(finding.state is checkout.State.BROKEN for finding in found))
+    return int(any(finding.state is State.BROKEN for finding in found))
 
 
 @generic_agent.command()

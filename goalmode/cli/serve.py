@@ -12,7 +12,7 @@ import anyio
 import click
 from anyio import to_thread
 
-from goalmode.cli.doctor import State, sqlite_finding
+from goalmode.cli.doctor import sqlite_finding
 from goalmode.cli.interrupts import Interrupts
 from goalmode.cli.logs import also_logged, log_options
 from goalmode.cli.options import UTF8, Common, common
@@ -20,6 +20,7 @@ from goalmode.cli.output import complain, remark
 from goalmode.cli.serving import Log, Waker
 from goalmode.cli.stores import writing
 from goalmode.domain.exits import Exit, ExitReason
+from goalmode.domain.finding import State
 from goalmode.errors import BadInput
 from goalmode.loop.ports import Event, Sink
 from goalmode.orchestrator.goals import parse_seconds

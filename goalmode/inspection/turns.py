@@ -73,6 +73,22 @@ def _in_a_row(found: Sequence[TurnSeen]) -> Mapping[tuple[int, int, str], int]:
     return times
 
 
+def reply_of(turn: TurnSeen) -> dict[str, Any]:
+    """How a model call ended, in our words and in the provider's."""
+    return {
+        "seq": turn.seq,
+        "purpose": turn.purpose,
+        "state": turn.state,
+        "stop_reason": turn.stop_reason,
+        "stop_raw": turn.stop_raw,
+        "stop_native": turn.stop_native,
+        "stop_detail": turn.stop_detail,
+        "provider": turn.provider,
+        "model": turn.model,
+        "request_id": turn.request_id,
+    }
+
+
 def _turn(
     store: Store,
     goal: Goal,
@@ -84,16 +100,7 @@ def _turn(
     said, arguments = reading.reply_of((texts or {}).get(turn.reply or 0, ""))
     shown: dict[str, Any] = {
         "wakeup": turn.wakeup,
-        "seq": turn.seq,
-        "purpose": turn.purpose,
-        "state": turn.state,
-        "stop_reason": turn.stop_reason,
-        "stop_raw": turn.stop_raw,
-        "stop_native": turn.stop_native,
-        "stop_detail": turn.stop_detail,
-        "provider": turn.provider,
-        "model": turn.model,
-        "request_id": turn.request_id,
+        **reply_of(turn),
         "movement": turn.movement,
         "usage": {
             "tokens": turn.input - turn.cached + turn.output,

@@ -16,6 +16,7 @@ from goalmode.inspection.going_on import limit_of, needs
 from goalmode.inspection.questions import described
 from goalmode.inspection.seen import iso, known_reason, runs, shown_detail, shown_reason, shown_status
 from goalmode.inspection.streak import streak
+from goalmode.inspection.turns import reply_of
 from goalmode.orchestrator.wake import Skip, refusal
 from goalmode.state import goals, questions, reading
 from goalmode.state.reading import CheckSeen, TurnSeen, WakeupSeen
@@ -115,18 +116,9 @@ def _ending(
 
 
 def _turn(turn: TurnSeen) -> dict[str, Any]:
-    """The model call that an ending followed: how it ended, in our words and in the provider's."""
+    """The model call that an ending followed."""
     return {
-        "seq": turn.seq,
-        "purpose": turn.purpose,
-        "state": turn.state,
-        "stop_reason": turn.stop_reason,
-        "stop_raw": turn.stop_raw,
-        "stop_native": turn.stop_native,
-        "stop_detail": turn.stop_detail,
-        "provider": turn.provider,
-        "model": turn.model,
-        "request_id": turn.request_id,
+        **reply_of(turn),
         "calls": [{"tool": c.tool, "brief": c.brief, "outcome": c.outcome} for c in turn.calls],
     }
 

@@ -6,27 +6,10 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
+from goalmode.domain.finding import Finding, State
 from goalmode.reflect.hooks import EVENTS
-
-
-class State(StrEnum):
-    OK = "ok"
-    WARNING = "warning"
-    BROKEN = "broken"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
-
-    name: str
-    state: State
-    detail: str
-
 
 FILES = ("agentmain.py", "agent_loop.py", "ga.py", "llmcore.py")
 LOADER = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from goalmode.cli import doctor
-from goalmode.cli.doctor import State
+from goalmode.domain.finding import State
 
 KEY = "canary-0123456789abcdef"
 
