@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from importlib.metadata import version
 from urllib.parse import urlsplit
 
 import click
 
-from goalmode.cli.columns import aligned
+from goalmode.cli import findings
 from goalmode.cli.options import Common, common
-from goalmode.cli.output import say, say_json
 from goalmode.context.tokens import counter
 from goalmode.domain.cost import dollars
 from goalmode.domain.finding import Finding, State
@@ -32,13 +30,7 @@ WAL_RESET_BUG = ((3, 7, 0), (3, 51, 3))
 @common
 def doctor(common: Common) -> int:
     """Check this installation, its store and its models. Keys are looked for, never shown, and no model is asked."""
-    found = list(_findings(common))
-    if common.json:
-        say_json([asdict(finding) for finding in found])
-    else:
-        for line in aligned([[f.name, f.state.value, f.detail] for f in found]):
-            say(line)
-    return int(any(finding.state is State.BROKEN for finding in found))
+    return findings.told(list(_findings(common)), common)
 
 
 def _findings(common: Common) -> Iterator[Finding]:

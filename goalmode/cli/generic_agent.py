@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import anyio
 import click
 
-from goalmode.cli.columns import aligned
+from goalmode.cli import findings
 from goalmode.cli.interrupts import Interrupts
 from goalmode.cli.options import UTF8, Common, common
 from goalmode.cli.output import complain, remark, say, say_json
@@ -19,7 +18,6 @@ from goalmode.cli.progress import Progress, display
 from goalmode.cli.stores import changing, reading, writing
 from goalmode.domain.clock import SystemClock
 from goalmode.domain.exits import EXIT_FACTS, Exit
-from goalmode.domain.finding import State
 from goalmode.domain.goal import Goal
 from goalmode.domain.redact import Redactor
 from goalmode.inspection.endings import told
@@ -94,13 +92,7 @@ def export(goal_id: str, file: Path | None, common: Common) -> int:
 @common
 def doctor(directory: Path, common: Common) -> int:
     """Check a checkout of GenericAgent, and say what will not work. Nothing of it is run."""
-    found = list(checkout.findings(directory, os.environ))
-    if common.json:
-        say_json([asdict(finding) for finding in found])
-    else:
-        for line in aligned([[f.name, f.state.value, f.detail] for f in found]):
-            say(line)
-    return int(any(finding.state is State.BROKEN for finding in found))
+    return findings.told(list(checkout.findings(directory, os.environ)), common)
 
 
 @generic_agent.command()

@@ -7,6 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
+
 from goalmode.domain.calls import CallOutcome, CallRecord, Effect
 from goalmode.domain.cost import Price
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
@@ -147,3 +149,17 @@ def dump(store: Store | Path) -> list[str]:
 
 def _url(store: Store | Path) -> str:
     return str(store) if isinstance(store, Path) else store.url
+
+
+def plans(engine: sa.Engine) -> list[str]:
+    """How SQLite goes about each query of this engine from now on; the list grows as they are made."""
+    seen: list[str] = []
+
+    def note(conn: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if statement.startswith("SELECT"):
+            cursor_ = conn.connection.dbapi_connection.cursor()
+            steps = cursor_.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            seen.append("; ".join(str(row[-1]) for row in steps))
+
+    sa.event.listen(engine, "before_cursor_execute", note)
+    return seen

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import Goal
@@ -17,7 +16,7 @@ from goalmode.state.deliveries import UNCLAIMED_SECONDS, Delivery, arrived, give
 from goalmode.state.owner import LEASE_MS
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock
-from tests.state.builders import claim, close, go_on, new_goal, rows, take_turn, try_claim
+from tests.state.builders import claim, close, go_on, new_goal, plans, rows, take_turn, try_claim
 
 
 def issue(store: Store, *labels: str, **options: Any) -> list[tuple[int, int]]:
@@ -202,16 +201,9 @@ def test_what_a_delivery_replaces(store: Store, clock: ManualClock) -> None:
 @pytest.mark.sqlite
 def test_each_question_has_its_index(store: Store) -> None:
     """Nothing is scanned: a look costs the same with 100 and with 100,000 goals."""
-    seen: list[str] = []
     claim(store, new_goal(store))
+    seen = plans(store._full)
 
-    def note(conn: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if statement.startswith("SELECT"):
-            cursor_ = conn.connection.dbapi_connection.cursor()
-            steps = cursor_.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
-            seen.append("; ".join(str(row[-1]) for row in steps))
-
-    sa.event.listen(store._full, "before_cursor_execute", note)
     issue(store)
 
     dead, on_the_way, of_dead, by_default, due = seen

@@ -17,7 +17,7 @@ from goalmode.state.closing import Aftermath
 from goalmode.state.owner import LEASE_MS
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock
-from tests.state.builders import claim, close, go_on, new_goal, rows
+from tests.state.builders import claim, close, go_on, new_goal, plans, rows
 
 
 def many(store: Store, count: int) -> list[Goal]:
@@ -128,16 +128,9 @@ def test_questions_that_answer_themselves_are_found(store: Store, clock: ManualC
 @pytest.mark.sqlite
 def test_each_question_has_its_index(store: Store) -> None:
     """Nothing is scanned or sorted: a look costs the same with 100 and with 100,000 goals."""
-    seen: list[str] = []
     claim(store, new_goal(store))
+    seen = plans(store._read)
 
-    def note(conn: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if statement.startswith("SELECT"):
-            cursor_ = conn.connection.dbapi_connection.cursor()
-            steps = cursor_.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
-            seen.append("; ".join(str(row[-1]) for row in steps))
-
-    sa.event.listen(store._read, "before_cursor_execute", note)
     labels, now = [store.owner.host_label], store.clock.now()
     due.goals_due(store, labels, now, limit=1)
     due.abandoned(store, labels)
