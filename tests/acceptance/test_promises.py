@@ -21,20 +21,27 @@ CLAIM = ("complete", {"status": "success", "summary": "Written."})
 def test_a_call_that_finished_is_stored_whoever_stops_meanwhile(world: World) -> None:
     """A stop that arrives while a call ends does not turn its success into "skipped"."""
     ends: list[bool] = []
+    looks = 0
+
+    def stop() -> Exit | None:
+        nonlocal looks
+        looks += bool(ends)
+        return STOP if ends else None
 
     @tool
     async def ending() -> str:
         """Come to an end that cannot be interrupted."""
         with anyio.CancelScope(shield=True):
             ends.append(True)
-            await anyio.sleep(0.6)
+            while not looks:  # noqa: ASYNC110 - the watcher's look is what is waited for
+                await anyio.sleep(0.01)
         return "it is done"
 
     world.tools = (ending,)
     goal = world.goal()
     world.provider.script(steps.tool("ending"))
 
-    assert world.wake(goal, stop=lambda: STOP if ends else None).reason is ExitReason.USER_ABORTED
+    assert world.wake(goal, stop=stop).reason is ExitReason.USER_ABORTED
     assert world.outcomes() == ["success"]
 
 

@@ -181,7 +181,8 @@ def test_ctrl_c_on_a_run_is_not_undone_by_a_server(
     other = goalmode.new("y", workspace, provider.url, "--deliverable", "marks")
     provider.follow(work)
     server.until(lambda: goalmode.show(other)["status"] == "DONE", "the server has looked")
-    time.sleep(1)  # Ten of its intervals.
+    later = goalmode.new("z", workspace, provider.url, "--deliverable", "marks")
+    server.until(lambda: goalmode.show(later)["status"] == "DONE", "the server has looked again")
 
     assert reasons(goalmode, goal) == ["USER_ABORTED"]
     assert goalmode.show(goal)["status"] == "PAUSED"

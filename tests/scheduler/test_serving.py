@@ -28,17 +28,20 @@ class Asked:
 
     def __init__(self) -> None:
         self.exit: Exit | None = None
+        self.told = 0
 
     def __call__(self) -> Exit | None:
+        self.told += self.exit is not None
         return self.exit
 
 
 def asks_to_stop(asked: Asked, reply: Any) -> Callable[[Request], Any]:
-    """A reply during which the server is told to stop; it takes a moment."""
+    """A reply during which the server is told to stop; it comes once the server knows."""
 
     async def answer(request: Request) -> Any:
         asked.exit = SIGTERM
-        await anyio.sleep(0.5)
+        while asked.told < 2:  # noqa: ASYNC110 - that the server has looked is what is waited for
+            await anyio.sleep(0.01)
         return reply
 
     return answer

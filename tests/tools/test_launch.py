@@ -138,12 +138,12 @@ async def test_a_second_cancellation_ends_the_grace(
     workspace: Path, running: Callable[[str], list[str]]
 ) -> None:
     """Whoever cancels again while a command has its grace gets SIGKILL at once, and no orphan (B121)."""
-    script = "trap '' TERM; touch ready; while true; do sleep 0.0107; done"
+    script = "trap 'touch asked' TERM; touch ready; while true; do sleep 0.0107; done"
     task = asyncio.ensure_future(run(script, workspace))
     await until_there(workspace / "ready")
     started = time.monotonic()
     task.cancel()
-    await anyio.sleep(0.1)
+    await until_there(workspace / "asked")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
