@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from goalmode.errors import GoalmodeError
     from goalmode.loop.history import History
     from goalmode.orchestrator.goals import create_goal
-    from goalmode.orchestrator.wake import Skip, Wake, close_wakeup
+    from goalmode.orchestrator.skip import Skip
+    from goalmode.orchestrator.wake import Wake, close_wakeup
     from goalmode.state.journal import TurnOutcome
     from goalmode.state.store import Store
     from goalmode.tools.registry import ToolContext, ToolOutput, tool
@@ -50,7 +51,7 @@ _HOMES = {
     "Price": "goalmode.domain.cost",
     "Reply": "goalmode.domain.messages",
     "Requirement": "goalmode.domain.contract",
-    "Skip": "goalmode.orchestrator.wake",
+    "Skip": "goalmode.orchestrator.skip",
     "StatePatch": "goalmode.domain.work",
     "StopReason": "goalmode.domain.signals",
     "Store": "goalmode.state.store",

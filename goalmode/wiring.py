@@ -36,7 +36,8 @@ from goalmode.model.wire.openai_chat import OpenAIChat
 from goalmode.model.wire.openai_responses import OpenAIResponses
 from goalmode.orchestrator import wake as orchestrator
 from goalmode.orchestrator.costs import refuse_unpriced
-from goalmode.orchestrator.wake import Skip, Wake
+from goalmode.orchestrator.skip import Skip
+from goalmode.orchestrator.wake import Wake
 from goalmode.settings import Settings, api_key, load_settings, resolve_profile
 from goalmode.settle import files
 from goalmode.settle.gate import judge

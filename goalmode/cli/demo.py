@@ -27,7 +27,7 @@ from goalmode.domain.goal import ContextPolicy, Goal, GoalSettings, GoalSpec
 from goalmode.inspection.show import show
 from goalmode.inspection.turns import turns
 from goalmode.orchestrator.goals import create_goal
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.settings import Settings
 from goalmode.state.store import Store
 from goalmode.testing.script import closing_after

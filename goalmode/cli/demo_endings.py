@@ -21,7 +21,7 @@ from goalmode.domain.memory import SETTLEMENT_TURNS, SettlementState
 from goalmode.inspection.show import show
 from goalmode.orchestrator.goals import create_goal
 from goalmode.orchestrator.questions import answer_question
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.state import goals, memory
 from goalmode.state.store import Store
 from goalmode.testing.steps import Step, text, tool

@@ -21,7 +21,7 @@ from goalmode.inspection.endings import exit_code, remedy, told
 from goalmode.inspection.seen import known_reason, shown_reason
 from goalmode.orchestrator.goals import parse_count, parse_deadline, parse_seconds, raised, resume_goal
 from goalmode.orchestrator.run import Ending
-from goalmode.orchestrator.wake import Skip, facts_of, refusal
+from goalmode.orchestrator.skip import Skip, facts_of, refusal
 from goalmode.state import goals, reading
 from goalmode.state.store import Store
 

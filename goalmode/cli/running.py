@@ -24,7 +24,8 @@ from goalmode.orchestrator.costs import refuse_unpriced
 from goalmode.orchestrator.goals import stop_goal
 from goalmode.orchestrator.questions import by_itself_at
 from goalmode.orchestrator.run import Ending, run_goal
-from goalmode.orchestrator.wake import Skip, Wake
+from goalmode.orchestrator.skip import Skip
+from goalmode.orchestrator.wake import Wake
 from goalmode.settings import load_settings
 from goalmode.state import goals
 from goalmode.state.store import Store

@@ -22,7 +22,8 @@ from goalmode.domain.text import one_line
 from goalmode.errors import BadInput
 from goalmode.loop.ports import Event, Sink
 from goalmode.orchestrator.run import Ending
-from goalmode.orchestrator.wake import Skip, Wake
+from goalmode.orchestrator.skip import Skip
+from goalmode.orchestrator.wake import Wake
 from goalmode.settings import api_key, load_settings, resolve_profile
 from goalmode.state import goals
 from goalmode.state.store import Store

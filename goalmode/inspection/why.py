@@ -17,7 +17,7 @@ from goalmode.inspection.questions import described
 from goalmode.inspection.seen import iso, known_reason, runs, shown_detail, shown_reason, shown_status
 from goalmode.inspection.streak import streak
 from goalmode.inspection.turns import reply_of
-from goalmode.orchestrator.wake import Skip, refusal
+from goalmode.orchestrator.skip import Skip, refusal
 from goalmode.state import goals, questions, reading
 from goalmode.state.reading import CheckSeen, TurnSeen, WakeupSeen
 from goalmode.state.store import Store

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus, SkipReason
 from goalmode.loop.ports import Event, Sink
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.state import goals
 from goalmode.state.store import Store
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from goalmode.domain import budget
 from goalmode.domain.budget import LimitHit
 from goalmode.domain.calls import CallRecord
-from goalmode.domain.exits import Exit, ExitReason, GoalStatus, SkipReason
+from goalmode.domain.exits import Exit, ExitReason, SkipReason
 from goalmode.domain.goal import Control, Goal, Obstacle
 from goalmode.domain.messages import NO_USAGE, Message, Reply, Usage
 from goalmode.domain.notes import News
@@ -28,8 +28,8 @@ from goalmode.orchestrator.costs import refuse_unpriced
 from goalmode.orchestrator.heartbeat import Heartbeat, heartbeat_of
 from goalmode.orchestrator.longterm import LongTerm
 from goalmode.orchestrator.progress import REMEMBERED, Progress, keys_of
-from goalmode.orchestrator.questions import by_itself_at
 from goalmode.orchestrator.recover import recover
+from goalmode.orchestrator.skip import Skip, other_host, refusal, superseded
 from goalmode.orchestrator.sources import notice
 from goalmode.state import (
     answers,
@@ -53,25 +53,7 @@ from goalmode.state.tables import Purpose
 from goalmode.state.wakeups import Claimed, StoredContext
 from goalmode.tools.registry import EffectGate
 
-_STATUS_SKIPS = {
-    GoalStatus.WAITING_USER: SkipReason.WAITING,
-    GoalStatus.PAUSED: SkipReason.PAUSED,
-    GoalStatus.BLOCKED: SkipReason.BLOCKED,
-    GoalStatus.EXHAUSTED: SkipReason.EXHAUSTED,
-    GoalStatus.DONE: SkipReason.DONE,
-    GoalStatus.ABORTED: SkipReason.ABORTED,
-}
-
 NOTHING_DONE = TurnOutcome()
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """Why the goal was not woken just now. Nothing is stored of it."""
-
-    reason: SkipReason
-    detail: str
-    due_at: datetime | None = None
 
 
 class RenderedContext(Protocol):
@@ -358,7 +340,7 @@ def begin_wakeup(
     seen = snapshot.snapshot(store, goal_id, now=store.clock.now())
     # From here on the fence tells whether somebody else wakes it. Who began before that, or ended, is seen now.
     if seen.last is not None and seen.last.ended_at is None:
-        return _superseded()
+        return superseded()
     skip = refusal(store, seen.goal, only_if_due=only_if_due)
     if skip is not None:
         return skip
@@ -381,7 +363,7 @@ def begin_wakeup(
         delivery=delivery,
     )
     if claimed is None:
-        return _superseded()
+        return superseded()
     return Wake(store, heartbeat or heartbeat_of(store), renderer, claimed, seen, context, over)
 
 
@@ -411,48 +393,13 @@ def _recover_or_skip(store: Store, goal_id: int, jitter: Callable[[], float]) ->
             f"{owner.name} runs wakeup {running.seq} of it (pid {owner.pid} on {owner.host_label})",
         )
     if not store.owner.reaches(goal.host_label):
-        return _other_host(goal)
+        return other_host(goal)
     if not recover(store, goal, running, turns=turns, jitter=jitter()):
         return Skip(
             SkipReason.TOOL_STILL_RUNNING,
             f"a tool that {owner.name} started still runs and could not be ended",
         )
     return None
-
-
-def refusal(store: Store, goal: Goal, *, only_if_due: bool = True) -> Skip | None:
-    """Why the goal, which nobody runs, would not be woken now; None if it would. Nothing is written."""
-    if goal.status is GoalStatus.WAITING_USER:
-        return _waiting(store, goal)
-    if goal.status is not GoalStatus.ACTIVE:
-        return Skip(_STATUS_SKIPS[goal.status], goal.status_detail or f"the goal is {goal.status}")
-    if not store.owner.reaches(goal.host_label):
-        return _other_host(goal)
-    due = goal.next_wakeup_at
-    if only_if_due and due is not None and due > store.clock.now():
-        return Skip(
-            SkipReason.NOT_DUE, f"due at {due.isoformat(timespec='seconds')} ({goal.wake_reason})", due
-        )
-    return None
-
-
-def _superseded() -> Skip:
-    return Skip(SkipReason.SUPERSEDED, "somebody else woke or changed the goal at the same moment")
-
-
-def _waiting(store: Store, goal: Goal) -> Skip | None:
-    """Why a goal that waits for the user would not be woken now; None once a question's default stands."""
-    at = by_itself_at(store, goal)
-    if at is not None and not store.owner.reaches(goal.host_label):
-        return _other_host(goal)
-    if at is not None and at <= store.clock.now():
-        return None
-    return Skip(SkipReason.WAITING, goal.status_detail or "the goal waits for an answer", at)
-
-
-def _other_host(goal: Goal) -> Skip:
-    detail = f"its workspace is on {goal.host_label}; set GOALMODE_HOST_LABEL if this is that machine"
-    return Skip(SkipReason.OTHER_HOST, detail)
 
 
 def _already_over(goal: Goal, now: datetime) -> Exit | None:
@@ -473,13 +420,3 @@ def _first_call(goal: Goal, profile: ModelProfile, tokens: int) -> Usage:
         goal.limits, goal.spent, profile.price, input_tokens=tokens, max_output=profile.max_output
     )
     return Usage(tokens, output=output)
-
-
-def waiting_seconds(skip: Skip, now: datetime) -> float | None:
-    """How long to wait until the goal is due; None if no waiting helps."""
-    return None if skip.due_at is None else max(0.0, (skip.due_at - now).total_seconds())
-
-
-def facts_of(skip: Skip) -> dict[str, Any]:
-    due = skip.due_at.isoformat() if skip.due_at else None
-    return {"skipped": skip.reason.value, "detail": skip.detail, "next_wakeup_at": due}

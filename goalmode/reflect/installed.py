@@ -22,7 +22,7 @@ from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import Goal
 from goalmode.errors import BadInput, ConfigError
 from goalmode.loop.ports import Event, Sink
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.reflect.body import NO_TOOL, Body, StepOutcome, originals
 from goalmode.reflect.kit import Meter, keys_of, kit
 from goalmode.reflect.offer import Entry, ours

@@ -17,7 +17,7 @@ from goalmode.domain.exits import EXIT_FACTS, Exit, ExitReason, GoalStatus
 from goalmode.domain.goal import Goal
 from goalmode.domain.text import one_line
 from goalmode.errors import GoalmodeError, UnknownGoal
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.reflect import state_in
 from goalmode.reflect.hooks import Hooks, Task, listen
 from goalmode.reflect.kit import keys_of, kit

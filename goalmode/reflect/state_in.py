@@ -27,7 +27,7 @@ from goalmode.domain.work import (
     normal,
 )
 from goalmode.errors import BadInput
-from goalmode.orchestrator.wake import refusal
+from goalmode.orchestrator.skip import refusal
 from goalmode.reflect.offer import COUNTERPARTS, WRITES_FILE, output_of, subject
 from goalmode.state import imported
 from goalmode.state.store import Store

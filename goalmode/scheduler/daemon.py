@@ -17,7 +17,7 @@ from goalmode.domain.exits import Exit, SkipReason
 from goalmode.errors import GoalmodeError, StoreError, StoreUnreadable
 from goalmode.loop.ports import Event, Sink
 from goalmode.orchestrator.run import Ending
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.scheduler.lookout import Lookout
 from goalmode.scheduler.patience import Patience
 from goalmode.scheduler.stopping import Stopping, Turnwise

@@ -18,7 +18,7 @@ from goalmode.domain.exits import Exit, SkipReason
 from goalmode.errors import StoreError
 from goalmode.loop.ports import Sink
 from goalmode.orchestrator.run import Ending
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.scheduler.lookout import Lookout
 from goalmode.state import deliveries
 from goalmode.state.deliveries import Delivery

@@ -17,7 +17,7 @@ from goalmode.domain.messages import Reply, Request
 from goalmode.loop.ports import Sink
 from goalmode.model.scripted import ScriptedModel
 from goalmode.orchestrator.run import Ending
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.scheduler.daemon import Daemon
 from goalmode.state import goals
 from goalmode.state.store import Store

@@ -16,7 +16,8 @@ from goalmode.domain.messages import Reply, Request
 from goalmode.domain.profile import ModelProfile
 from goalmode.errors import ModelError
 from goalmode.orchestrator.goals import create_goal
-from goalmode.orchestrator.wake import Skip, Wake
+from goalmode.orchestrator.skip import Skip
+from goalmode.orchestrator.wake import Wake
 from goalmode.state import goals
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock, ScriptedModel

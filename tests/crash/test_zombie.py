@@ -19,7 +19,7 @@ from goalmode.domain.clock import SystemClock
 from goalmode.domain.exits import ExitReason, GoalStatus, SkipReason
 from goalmode.domain.messages import Reply, Request
 from goalmode.errors import StoreBusy
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.state import goals, locks, wakeups
 from goalmode.testing import ScriptedModel, call
 from goalmode.wiring import begin_wakeup, run_wakeup, workshop

@@ -18,7 +18,8 @@ from goalmode.domain.messages import Assistant, Request, System, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.loop.ports import Event
 from goalmode.orchestrator.goals import create_goal
-from goalmode.orchestrator.wake import Skip, Wake
+from goalmode.orchestrator.skip import Skip
+from goalmode.orchestrator.wake import Wake
 from goalmode.state import goals
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock, ScriptedModel

@@ -17,7 +17,7 @@ from goalmode.inspection.show import show
 from goalmode.loop.act import MAX_FAILED_CONTROLS
 from goalmode.orchestrator.goals import stop_goal
 from goalmode.orchestrator.questions import answer_question
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.state import questions
 from goalmode.testing import call, say
 

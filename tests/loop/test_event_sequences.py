@@ -29,7 +29,7 @@ from goalmode.model.scripted import say
 from goalmode.orchestrator.goals import create_goal, edit_goal, resume_goal, stop_goal
 from goalmode.orchestrator.notes import add_note
 from goalmode.orchestrator.questions import answer_question
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.state import goals, notes, questions
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock, call

@@ -25,7 +25,7 @@ from goalmode.errors import ModelError, StoreError
 from goalmode.loop import settlement
 from goalmode.loop.longterm import INVITATION_TOKENS
 from goalmode.orchestrator.goals import create_goal, edit_goal, resume_goal, stop_goal
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.state import journal, memory
 from goalmode.state.store import Store
 from goalmode.testing import call, calls, say

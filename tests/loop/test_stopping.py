@@ -15,7 +15,8 @@ from goalmode.domain.goal import Control
 from goalmode.domain.messages import Reply, Request, Usage
 from goalmode.errors import Fenced, StoreError, charge
 from goalmode.orchestrator.goals import resume_goal, stop_goal
-from goalmode.orchestrator.wake import Skip, Wake
+from goalmode.orchestrator.skip import Skip
+from goalmode.orchestrator.wake import Wake
 from goalmode.state import tables as t
 from goalmode.testing import ScriptedModel, call, calls, say
 from goalmode.wiring import run_wakeup

@@ -16,7 +16,8 @@ from goalmode.domain.signals import StopReason
 from goalmode.domain.snapshot import Observed, Snapshot
 from goalmode.orchestrator.goals import create_goal
 from goalmode.orchestrator.heartbeat import Heartbeat
-from goalmode.orchestrator.wake import Skip, Wake, begin_wakeup
+from goalmode.orchestrator.skip import Skip
+from goalmode.orchestrator.wake import Wake, begin_wakeup
 from goalmode.state import goals
 from goalmode.state.journal import PlannedCall, TurnOutcome
 from goalmode.state.store import Store

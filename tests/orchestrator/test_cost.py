@@ -12,7 +12,7 @@ from goalmode.domain.cost import Price
 from goalmode.domain.exits import SkipReason
 from goalmode.errors import BadInput
 from goalmode.orchestrator.goals import raised
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.state.store import Store
 from tests.orchestrator.builders import PROFILE, FakeRenderer, attempt, begin, new_goal, now, rows
 

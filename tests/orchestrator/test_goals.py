@@ -22,7 +22,7 @@ from goalmode.orchestrator.goals import (
     resume_goal,
     stop_goal,
 )
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.state import goals
 from goalmode.state import tables as t
 from goalmode.state.store import Store

@@ -21,7 +21,8 @@ from goalmode.orchestrator.goals import edit_goal, resume_goal, stop_goal
 from goalmode.orchestrator.notes import add_note, withdraw_note
 from goalmode.orchestrator.questions import answer_question
 from goalmode.orchestrator.run import run_goal
-from goalmode.orchestrator.wake import Skip, Wake
+from goalmode.orchestrator.skip import Skip
+from goalmode.orchestrator.wake import Wake
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock
 from tests.orchestrator.builders import (

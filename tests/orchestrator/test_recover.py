@@ -16,7 +16,8 @@ from goalmode.domain.goal import Control, Goal
 from goalmode.errors import Fenced
 from goalmode.orchestrator.after import MAX_INTERRUPTIONS
 from goalmode.orchestrator.goals import resume_goal, stop_goal
-from goalmode.orchestrator.wake import Skip, Wake, begin_wakeup
+from goalmode.orchestrator.skip import Skip
+from goalmode.orchestrator.wake import Wake, begin_wakeup
 from goalmode.state import locks
 from goalmode.state.owner import LEASE_MS
 from goalmode.state.store import Store

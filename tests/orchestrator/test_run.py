@@ -20,7 +20,7 @@ from goalmode.errors import ModelError
 from goalmode.loop.ports import Event
 from goalmode.orchestrator.goals import create_goal, stop_goal
 from goalmode.orchestrator.run import run_goal
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.state import goals
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock, ScriptedModel, call, say

@@ -16,7 +16,8 @@ from goalmode.errors import Fenced
 from goalmode.orchestrator import wake as waking
 from goalmode.orchestrator.goals import edit_goal, stop_goal
 from goalmode.orchestrator.heartbeat import Heartbeat
-from goalmode.orchestrator.wake import Skip, Wake, close_wakeup
+from goalmode.orchestrator.skip import Skip
+from goalmode.orchestrator.wake import Wake, close_wakeup
 from goalmode.state import goals
 from goalmode.state.checks import CheckResult
 from goalmode.state.closing import ClaimSuperseded

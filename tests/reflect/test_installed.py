@@ -19,7 +19,7 @@ from goalmode.inspection import contexts, turns
 from goalmode.inspection.show import show
 from goalmode.inspection.why import why
 from goalmode.orchestrator.goals import create_goal, stop_goal
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.reflect.installed import Driver, load
 from goalmode.settings import Settings
 from goalmode.state import goals

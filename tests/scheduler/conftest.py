@@ -18,7 +18,7 @@ from goalmode.domain.profile import ModelProfile
 from goalmode.loop.ports import Event, Sink
 from goalmode.orchestrator.goals import create_goal
 from goalmode.orchestrator.run import Ending
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.scheduler.daemon import Daemon
 from goalmode.state import goals
 from goalmode.state.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from goalmode.domain.exits import SkipReason
-from goalmode.orchestrator.wake import Skip
+from goalmode.orchestrator.skip import Skip
 from goalmode.scheduler.crowd import FURTHEST, Crowd
 from tests.scheduler.conftest import Park, done, mark
 
