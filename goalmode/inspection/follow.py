@@ -10,7 +10,7 @@ from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import Goal
 from goalmode.inspection.seen import runs
 from goalmode.inspection.turns import turns
-from goalmode.state import goals, reading
+from goalmode.state import goals, reading, reading_turns
 from goalmode.state.store import Store
 from goalmode.state.tables import TurnState
 
@@ -95,5 +95,5 @@ def expects(store: Store, goal: Goal, *, wakeup: int | None = None) -> bool:
 def _behind(store: Store, goal: Goal, wakeup: int | None, last: int) -> Place:
     """The place of the turn before the newest `last` ones."""
     with store.reading() as connection:
-        found = reading.turns(connection, goal.id, wakeup=wakeup, limit=1, offset=last, newest=True)
+        found = reading_turns.turns(connection, goal.id, wakeup=wakeup, limit=1, offset=last, newest=True)
     return (found[0].wakeup, found[0].seq) if found else (0, 0)

@@ -9,8 +9,9 @@ from typing import Any
 from goalmode.domain.calls import SUBSTANTIVE, CallOutcome
 from goalmode.domain.goal import Goal
 from goalmode.inspection.seen import iso, runs
-from goalmode.state import locks, reading
-from goalmode.state.reading import CallSeen, TurnSeen, WakeupSeen
+from goalmode.state import locks, reading, reading_turns
+from goalmode.state.reading import WakeupSeen
+from goalmode.state.reading_turns import CallSeen, TurnSeen
 from goalmode.state.store import Store
 
 LOOK_BACK = 20
@@ -40,12 +41,12 @@ def turns(
     """
     paged = after is not None or limit is not None or offset > 0
     with store.reading() as connection:
-        read = partial(reading.turns, connection, goal.id)
+        read = partial(reading_turns.turns, connection, goal.id)
         found = read(wakeup=wakeup, after=after, limit=limit, offset=offset, newest=newest)
         before = read(**_before(found[0])) if paged and found else []
         numbers = {turn.wakeup for turn in found} if paged else None
         wakeups = {seen.seq: seen for seen in reading.wakeups(connection, goal.id, numbers=numbers)}
-        texts = reading.texts(connection, found) if full else None
+        texts = reading_turns.texts(connection, found) if full else None
     times = _in_a_row([*before, *found])
     return [store.clean_json(_turn(store, goal, turn, wakeups[turn.wakeup], texts, times)) for turn in found]
 
@@ -97,7 +98,7 @@ def _turn(
     texts: Mapping[int, str] | None,
     times: Mapping[tuple[int, int, str], int],
 ) -> dict[str, Any]:
-    said, arguments = reading.reply_of((texts or {}).get(turn.reply or 0, ""))
+    said, arguments = reading_turns.reply_of((texts or {}).get(turn.reply or 0, ""))
     shown: dict[str, Any] = {
         "wakeup": turn.wakeup,
         **reply_of(turn),

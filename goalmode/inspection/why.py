@@ -18,8 +18,9 @@ from goalmode.inspection.seen import iso, known_reason, runs, shown_detail, show
 from goalmode.inspection.streak import streak
 from goalmode.inspection.turns import reply_of
 from goalmode.orchestrator.skip import Skip, refusal
-from goalmode.state import goals, questions, reading
-from goalmode.state.reading import CheckSeen, TurnSeen, WakeupSeen
+from goalmode.state import goals, questions, reading, reading_turns
+from goalmode.state.reading import CheckSeen, WakeupSeen
+from goalmode.state.reading_turns import TurnSeen
 from goalmode.state.store import Store
 
 RECENT = 5
@@ -45,7 +46,7 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         turns = (
             []
             if chosen is None
-            else reading.turns(connection, goal_id, wakeup=chosen.seq, limit=1, newest=True)
+            else reading_turns.turns(connection, goal_id, wakeup=chosen.seq, limit=1, newest=True)
         )
         waiting = questions.open_of(connection, goal)
     goal = replace(goal, status=shown_status(store, goal, last))

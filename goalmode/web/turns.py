@@ -10,7 +10,7 @@ from starlette.responses import Response
 from goalmode.domain.goal import Goal
 from goalmode.errors import BadInput
 from goalmode.inspection import turns as seen
-from goalmode.state import bodies, reading
+from goalmode.state import bodies, reading_turns
 from goalmode.state.store import Store
 from goalmode.web.ask import Ask
 
@@ -62,9 +62,9 @@ def listed(store: Store, goal: Goal, **window: Any) -> list[dict[str, Any]]:
     """Some turns as they are listed, each with the beginning of what was said."""
     found = seen.turns(store, goal, **window)
     with store.reading() as connection:
-        rows = reading.turns(connection, goal.id, **window)
+        rows = reading_turns.turns(connection, goal.id, **window)
         texts = bodies.shown(connection, [row.reply for row in rows])
-    said = {(row.wakeup, row.seq): reading.reply_of(texts.get(row.reply or 0, ""))[0] for row in rows}
+    said = {(row.wakeup, row.seq): reading_turns.reply_of(texts.get(row.reply or 0, ""))[0] for row in rows}
     return [{**turn, "said": said.get((turn["wakeup"], turn["seq"]), "")[:SAID]} for turn in found]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from goalmode.cli.spark import spark
 from goalmode.inspection import follow
-from goalmode.state import goals, reading
+from goalmode.state import goals, reading_turns
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock, Stub
 from goalmode.testing.steps import tool
@@ -177,8 +177,8 @@ def test_a_page_costs_the_same_after_ten_thousand_turns(
     series = "WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
     cli.sql(f"INSERT INTO turns ({columns}, {numbers}) {series} SELECT {values} FROM n")
     read: list[Any] = []
-    made = reading._turn
-    monkeypatch.setattr(reading, "_turn", lambda row, calls: read.append(row.id) or made(row, calls))
+    made = reading_turns._turn
+    monkeypatch.setattr(reading_turns, "_turn", lambda row, calls: read.append(row.id) or made(row, calls))
     for window in (("--last", "5"), ("--limit", "5", "--offset", "9000"), ("--limit", "5")):
         read.clear()
         assert len(cli("turns", worked, "--json", *window).json) == 5

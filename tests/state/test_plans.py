@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event
 
 from goalmode.domain.exits import GoalStatus
-from goalmode.state import due, goals, memory, reading, snapshot, wake_sources
+from goalmode.state import due, goals, memory, reading, reading_turns, snapshot, wake_sources
 from goalmode.state import tables as t
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock
@@ -177,7 +177,7 @@ def whole_snapshot(store: Store) -> None:
 def lists(store: Store) -> None:
     with store.reading() as connection:
         reading.last_wakeup(connection, 1)
-        reading.turns(connection, 1, limit=50)
+        reading_turns.turns(connection, 1, limit=50)
         reading.checks(connection, 1)
         reading.inbox(connection, 1)
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from goalmode.domain.work import StatePatch, WorkState, apply
 from goalmode.errors import BadInput, NotAllowed, StoreBusy, StoreError
-from goalmode.state import goals, journal, postgres, reading, snapshot, wakeups
+from goalmode.state import goals, journal, postgres, reading_turns, snapshot, wakeups
 from goalmode.state import tables as t
 from goalmode.state.engine import database_at
 from goalmode.state.locks import LockGate
@@ -198,8 +198,8 @@ def test_any_text_can_be_stored_and_comes_back(real: Store, text: str) -> None:
         assert connection.execute(sa.select(t.events.c.data).where(t.events.c.kind == "said")).scalar() == {
             wanted: [wanted]
         }
-        [shown] = reading.turns(connection, goal.id)
-        assert wanted in reading.texts(connection, [shown]).values()
+        [shown] = reading_turns.turns(connection, goal.id)
+        assert wanted in reading_turns.texts(connection, [shown]).values()
 
 
 # Leases.

@@ -9,7 +9,7 @@ import pytest
 
 from goalmode.domain.messages import Assistant, Fix, FixKind, Message, ToolCall, ToolResult, User
 from goalmode.errors import StoreUnreadable
-from goalmode.state import reading
+from goalmode.state import reading_turns
 from goalmode.state.journal import MAX_REPAIRS
 from goalmode.state.said import messages_from_json, messages_to_json, reply_from_json, reply_to_json
 from goalmode.state.store import Store
@@ -74,7 +74,7 @@ def test_repairs_are_stored_with_the_turn(store: Store) -> None:
     intent(store, claimed, replace(reply(), fixes=(WHY,)), seq=2)
 
     with store.reading() as connection:
-        plain, repaired = reading.turns(connection, goal.id)
+        plain, repaired = reading_turns.turns(connection, goal.id)
 
     assert (plain.repairs, rows(store, "SELECT repairs FROM turns WHERE seq = 1")) == ((), [None])
     assert repaired.repairs == [{"kind": "closed", "message": 3, "why": WHY.why}]
@@ -86,7 +86,7 @@ def test_so_many_repairs_and_no_more_are_stored(store: Store) -> None:
     intent(store, claim(store, goal), replace(reply(), fixes=(WHY,) * (MAX_REPAIRS + 7)))
 
     with store.reading() as connection:
-        [turn] = reading.turns(connection, goal.id)
+        [turn] = reading_turns.turns(connection, goal.id)
 
     assert len(turn.repairs) == MAX_REPAIRS
     assert turn.repairs[-1]["why"].endswith("(and 7 repairs more)")
