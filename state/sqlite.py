@@ -10,12 +10,14 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, TimeoutError
+from sqlalchemy.util import LRUCache
 
 from goalmode.errors import BadInput, StoreBusy, StoreError
 from goalmode.state.locks import check_locking
@@ -32,6 +34,9 @@ _in_use: dict[tuple[int, int], list[weakref.ref[SqliteFile]]] = {}
 """By device and inode: who has the file open in this process, or is about to open it."""
 
 _looking = threading.Lock()
+
+_compiled = LRUCache[Any, Any](500)
+"""Statements as SQL, for every engine of this process: to compile one takes longer than SQLite needs for it."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -99,11 +104,12 @@ class SqliteFile:
         A connection goes on with a file that was deleted, or that another one has replaced: what it would write there
         is seen by nobody, and gone with the process.
         """
-        engine = sa.create_engine(
-            "sqlite://",
-            creator=connect,
-            poolclass=sa.QueuePool,
-            json_deserializer=_from_json,
+        dialect = _dialect()
+        engine = sa.Engine(
+            sa.QueuePool(connect, dialect=dialect),
+            dialect,
+            sa.make_url("sqlite://"),
+            execution_options={"compiled_cache": _compiled},
             hide_parameters=True,
         )
 
@@ -176,6 +182,15 @@ class SqliteFile:
     def size(self) -> int:
         beside = [self.path, self.path.with_name(f"{self.path.name}-wal")]
         return sum(path.stat().st_size for path in beside if path.exists())
+
+
+@cache
+def _dialect() -> sa.Dialect:
+    """One for all engines, since what is compiled is kept by dialect. A first connection tells it SQLite's version."""
+    engine = sa.create_engine("sqlite://", json_deserializer=_from_json)
+    engine.connect().close()
+    engine.dispose()
+    return engine.dialect
 
 
 def _make(path: Path) -> None:

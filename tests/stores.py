@@ -16,6 +16,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from goalmode.state.engine import Database
+from goalmode.state.migrate import upgrade
 from goalmode.state.store import Store
 from tests import databases
 
@@ -49,6 +51,17 @@ class Stores:
     def unused(self, path: Path) -> str:
         """No file yet at `path`, or a database that has its tables already: to make them in each test takes long."""
         return str(path) if self._pool is None else self._pool.lend()
+
+    def upgrade(self, database: Database, found: str | None) -> Path | None:
+        """What `goalmode.state.migrate.upgrade` does, for a file without tables by a copy of one that has them."""
+        if found is not None or database.path is None:
+            return upgrade(database, found)
+        with (
+            contextlib.closing(sqlite3.connect(self._blank)) as blank,
+            contextlib.closing(sqlite3.connect(database.path)) as file,
+        ):
+            blank.backup(file)
+        return None
 
     def clear(self) -> None:
         """Take back the databases. Files go with their directories."""

@@ -20,6 +20,7 @@ import pytest
 import stamina
 
 from goalmode.cli.main import call
+from goalmode.state import migrate
 from goalmode.state.engine import database_at
 from goalmode.testing import Stub
 from tests import stores
@@ -111,6 +112,7 @@ class CLI:
 def cli(
     tmp_path: Path, new_stores: Stores, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> CLI:
+    monkeypatch.setattr(migrate, "upgrade", new_stores.upgrade)  # A migration takes longer than most commands.
     return CLI(tmp_path, new_stores.unused(tmp_path / "store" / "goals.sqlite"), monkeypatch, capsys)
 
 
