@@ -6,11 +6,13 @@ WHEEL_PY := .venv-wheel/bin/python
 SLOW := tests
 KILLS := 1000
 SEED :=
+EVAL := --quick
+BENCH :=
 PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model test test-acceptance test-slow test-crash crash-storm test-postgres test-dbos test-genericagent test-web check lint types layers smoke wheel bench clean
+.PHONY: help demo demo-model eval-model test test-acceptance test-slow test-crash crash-storm test-postgres test-dbos test-genericagent test-mcp test-sandbox test-web check lint types layers audit smoke wheel bench bench-quick clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1 /' | awk '{n = $$1 " " $$2; $$1 = $$2 = ""; printf "  %-16s%s\n", n, $$0}'
@@ -20,6 +22,9 @@ demo: .venv/.stamp ## replay against rebuild, over HTTP, without a key
 
 demo-model: .venv/.stamp .venv-model/.stamp ## twenty goals on a real, small, local model, without a key
 	@$(PY) scripts/demo_model.py --model-python .venv-model/bin/python
+
+eval-model: .venv/.stamp .venv-model/.stamp ## does replayed completion prose make that model stop? EVAL= asks everything
+	@$(PY) scripts/eval_model.py --model-python .venv-model/bin/python $(EVAL)
 
 test: .venv/.stamp ## the tests, without the slow suites
 	@$(PY) -m pytest -q -m "not slow" -n 2 --dist worksteal
@@ -47,12 +52,20 @@ test-dbos: .venv/.stamp ## several servers with DBOS between them, beside a priv
 test-genericagent: .venv-genericagent/.stamp ## goals in the real genericagent from PyPI, against a provider on loopback
 	@.venv-genericagent/bin/python -m pytest -q -m slow tests/reflect/test_installed.py
 
+test-mcp: .venv/.stamp .venv-mcp/.stamp ## MCP servers from the registries: git and time in Python, filesystem in Node
+	@$(PY) -m pytest -q -m slow -n 2 --dist worksteal tests/tools/test_mcp_registry.py
+
 test-web: .venv/.stamp .venv/.browser ## the pages in a real Chromium
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
 		|| { echo "test-web: needs /usr/bin/chromium; install Debian's package chromium"; exit 1; }
 	@GOALMODE_TEST_BROWSER=chromium $(PY) -m pytest -q -m slow tests/web/test_browser.py
 
-check: lint types layers smoke ## lint, types and a smoke test of the installed wheel
+test-sandbox: .venv/.stamp ## what commands are kept from, in bubblewrap and with Landlock, each where it works
+	@command -v bwrap >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends bubblewrap; } \
+		>/dev/null 2>&1 || echo "test-sandbox: no bwrap; Debian's package bubblewrap has it"
+	@$(PY) -m pytest -q -m slow -rs tests/sandbox
+
+check: lint types layers audit smoke ## lint, types, our own audit and a smoke test of the installed wheel
 
 lint: .venv/.stamp
 	@$(PY) -m ruff check .
@@ -68,6 +81,9 @@ types: wheel .venv-types/.stamp
 layers: .venv/.stamp
 	@$(PY) -m pytest -q tests/test_layers.py tests/test_packaging.py
 
+audit: .venv/.stamp ## look for guesses at completion in our own code
+	@$(PY) -m goalmode audit goalmode state templates migrations scripts
+
 smoke: wheel
 	@$(WHEEL_PY) -I scripts/smoke.py
 
@@ -79,11 +95,14 @@ wheel: .venv/.stamp
 		$(PYTHON) -m venv .venv-wheel && $(WHEEL_PY) $(PIP) install .venv-wheel/dist/*.whl && touch .venv-wheel/.stamp; }
 	@$(WHEEL_PY) $(PIP) install --no-deps --force-reinstall .venv-wheel/dist/*.whl
 
-bench: ## the benchmarks
-	@echo "the benchmarks are not part of this release yet"
+bench: .venv/.stamp ## the benchmarks, in ten minutes; BENCH="--json FILE --page FILE" keeps the figures
+	@$(PY) -m goalmode.bench $(BENCH)
+
+bench-quick: .venv/.stamp ## those that are worth a minute every day
+	@$(PY) -m goalmode.bench --quick $(BENCH)
 
 clean: ## remove everything that was built
-	rm -rf .venv .venv-wheel .venv-types .venv-model .venv-genericagent .wheel.log build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-wheel .venv-types .venv-model .venv-genericagent .venv-mcp .wheel.log build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.stamp: pyproject.toml
@@ -97,7 +116,7 @@ clean: ## remove everything that was built
 
 .venv-types/.stamp: pyproject.toml | wheel
 	@.venv-types/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-types
-	@.venv-types/bin/python $(PIP) install "$$(echo .venv-wheel/dist/*.whl)[web]"
+	@.venv-types/bin/python $(PIP) install "$$(echo .venv-wheel/dist/*.whl)[web,mcp,audit]"
 	@touch $@
 
 # GenericAgent itself without what it declares: desktop windows and browsers, which its loop does not need.
@@ -105,6 +124,14 @@ clean: ## remove everything that was built
 	@.venv-genericagent/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-genericagent
 	@.venv-genericagent/bin/python $(PIP) install -e . 'pytest>=9' 'hypothesis>=6.170' requests
 	@.venv-genericagent/bin/python $(PIP) install --no-deps genericagent==1.0.7
+	@touch $@
+
+# Servers have environments of their own, as they have with users.
+.venv-mcp/.stamp: scripts/mcp_servers.txt
+	@command -v npm >/dev/null || { echo "test-mcp: needs npm and node"; exit 1; }
+	@.venv-mcp/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-mcp
+	@.venv-mcp/bin/python $(PIP) install -r scripts/mcp_servers.txt
+	@npm install --silent --no-fund --no-audit --prefix .venv-mcp/npm @modelcontextprotocol/server-filesystem@2026
 	@touch $@
 
 .venv-model/.stamp: scripts/demo_model.txt

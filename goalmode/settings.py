@@ -16,6 +16,9 @@
     [redact]
     patterns = ["ghp_[A-Za-z0-9]{36}"]
 
+    [sandbox]
+    read = ["~/.rustup"]
+
 A price is dollars for a million tokens, and belongs to the model's name at its provider. Tokens read from the
 provider's cache cost as much as others where `cached` is not given, and so do those written to it (`cache_write`).
 
@@ -33,18 +36,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from goalmode import servers
 from goalmode.domain.cost import Price, micro_dollars
 from goalmode.domain.profile import CallIds, ModelProfile, Protocol
 from goalmode.domain.redact import Redactor, url_secrets
+from goalmode.domain.sandbox import AUTO, CHOICES, SandboxSettings
 from goalmode.domain.text import one_line
 from goalmode.errors import BadInput, ConfigError
 from goalmode.model.address import PROVIDERS, is_loopback
 
 FILE = "goalmode.toml"
 ENVIRONMENT = "GOALMODE_CONFIG"
+SANDBOX = "GOALMODE_SANDBOX"
 
 O200K = "o200k_base"
 _O200K_MODELS = re.compile(r"(?:.*/)?(?:gpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|chatgpt-4o|o[1-9])(?:[.:-].*)?")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNKNOWN_FACTOR = 1.2
 """Real tokens per o200k token for a tokenizer we do not have: a margin, between 1.15 and 1.35 seen."""
 
@@ -59,6 +66,8 @@ class Settings:
         models: the profiles, by name.
         redact: regular expressions of further secrets.
         prices: of models, by their providers' names for them.
+        mcp: the MCP servers, by name; see `goalmode.servers`.
+        sandbox: of goals that name none; its mode is `$GOALMODE_SANDBOX` where that is set.
     """
 
     path: Path | None = None
@@ -66,10 +75,12 @@ class Settings:
     models: Mapping[str, ModelProfile] = field(default_factory=dict)
     redact: tuple[str, ...] = ()
     prices: Mapping[str, Price] = field(default_factory=dict)
+    mcp: Mapping[str, servers.Configured] = field(default_factory=dict)
+    sandbox: SandboxSettings = SandboxSettings()
 
 
 def load_settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
-    """Read the file, if there is one.
+    """Read the file, if there is one, and the environment.
 
     Args:
         config: given on the command line; it must exist. Else the path in `$GOALMODE_CONFIG` must exist if set.
@@ -77,12 +88,24 @@ def load_settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
     Raises:
         ConfigError: it cannot be read, is not TOML, or holds a key or value that is wrong.
     """
-    named = config or (Path(environ[ENVIRONMENT]) if environ.get(ENVIRONMENT) else None)
-    path = named or default_path()
+    settings = _read(config, environ)
+    mode = environ.get(SANDBOX) or settings.sandbox.mode
+    if mode not in CHOICES:
+        raise ConfigError(f"${SANDBOX}: {mode!r} is not valid: {' or '.join(CHOICES)}")
+    return replace(settings, sandbox=replace(settings.sandbox, mode=mode))
+
+
+def path_of(config: Path | None, environ: Mapping[str, str]) -> Path:
+    """Where the file is, or would be."""
+    return config or (Path(environ[ENVIRONMENT]) if environ.get(ENVIRONMENT) else default_path())
+
+
+def _read(config: Path | None, environ: Mapping[str, str]) -> Settings:
+    path = path_of(config, environ)
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
-        if named is None:
+        if config is None and not environ.get(ENVIRONMENT):
             return Settings()
         raise ConfigError(f"{path}: there is no such file") from None
     except UnicodeDecodeError:
@@ -148,7 +171,8 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Redactor:
     profiles = settings.models.values()
     names = {provider.key for provider in PROVIDERS.values()} | {p.api_key_env for p in profiles}
     keys = [environ[name].strip() for name in names if environ.get(name)]
-    return Redactor([*keys, *(text for p in profiles for text in url_secrets(p.base_url))], settings.redact)
+    told = (*(text for p in profiles for text in url_secrets(p.base_url)),)
+    return Redactor([*keys, *told, *servers.secrets_of(settings.mcp, environ)], settings.redact)
 
 
 Wrong = Callable[[str, object, str], ConfigError]
@@ -160,11 +184,12 @@ def _settings(path: Path, table: Mapping[str, Any]) -> Settings:
         shown = one_line(Redactor()(value if isinstance(value, str) else repr(value)), 80)
         return ConfigError(f"{path}: {key}: {shown!r} is not valid: {expected}")
 
-    known = ("defaults", "models", "redact", "prices")
+    known = ("defaults", "models", "redact", "prices", "sandbox", "mcp")
     _known_keys(table, known, "", path)
     tables = {key: _table(table.get(key, {}), key, wrong) for key in known}
     _known_keys(tables["defaults"], ("model",), "defaults.", path)
     _known_keys(tables["redact"], ("patterns",), "redact.", path)
+    _known_keys(tables["sandbox"], ("mode", "read", "env"), "sandbox.", path)
     models: dict[str, ModelProfile] = {}
     for name, given in tables["models"].items():
         prefix = f"models.{name}"
@@ -176,7 +201,15 @@ def _settings(path: Path, table: Mapping[str, Any]) -> Settings:
         models[name] = _profile(name, fields, wrong)
     default = _default(tables["defaults"], models, wrong)
     prices = {name: _price(name, given, wrong, path) for name, given in tables["prices"].items()}
-    return Settings(path, default, models, _patterns(tables["redact"], wrong), prices)
+    patterns, sandbox = _patterns(tables["redact"], wrong), _sandbox(tables["sandbox"], wrong)
+    mcp = {name: _server(name, given, wrong, path) for name, given in tables["mcp"].items()}
+    return Settings(path, default, models, patterns, prices, mcp, sandbox)
+
+
+def _server(name: str, value: object, wrong: Wrong, path: Path) -> servers.Configured:
+    given = _table(value, f"mcp.{name}", wrong)
+    _known_keys(given, tuple(servers.KEYS), f"mcp.{name}.", path)
+    return servers.read_server(name, given, wrong)
 
 
 def _price(name: str, value: object, wrong: Wrong, path: Path) -> Price:
@@ -236,6 +269,20 @@ def _patterns(table: Mapping[str, Any], wrong: Wrong) -> tuple[str, ...]:
     return tuple(patterns)
 
 
+def _sandbox(table: Mapping[str, Any], wrong: Wrong) -> SandboxSettings:
+    mode = table.get("mode", AUTO)
+    if mode not in CHOICES:
+        raise wrong("sandbox.mode", mode, " or ".join(CHOICES))
+    read, names = table.get("read", []), table.get("env", [])
+    expected = "a list of paths that begin with / or ~/"
+    if not isinstance(read, list) or not all(isinstance(p, str) and p.startswith(("/", "~/")) for p in read):
+        raise wrong("sandbox.read", read, expected)
+    if not isinstance(names, list) or not all(isinstance(n, str) and _NAME.fullmatch(n) for n in names):
+        raise wrong("sandbox.env", names, "a list of names of environment variables")
+    places = tuple(str(Path(p).expanduser()) for p in read)
+    return SandboxSettings(mode, places, tuple(names))
+
+
 @dataclass(frozen=True, slots=True)
 class _Field:
     fits: Callable[[Any], bool]
@@ -278,7 +325,7 @@ _FIELDS: Mapping[str, _Field] = {
     "name": _Field(_is_text, "the model's name as the server knows it"),
     "base_url": _Field(_is_url, _URL, lambda v: v.rstrip("/")),
     "api_key_env": _Field(
-        lambda v: isinstance(v, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", v) is not None,
+        lambda v: isinstance(v, str) and _NAME.fullmatch(v) is not None,
         "the name of an environment variable",
     ),
     "window": _Field(_is_count, _COUNT),

@@ -9,17 +9,23 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 
+import anyio
+from anyio import to_thread
+
 from goalmode.context import rebuild as context
 from goalmode.context.movement import entered
 from goalmode.context.overflow.sawtooth import Outgrown
 from goalmode.context.render import Prompts, package_prompts
-from goalmode.context.tokens import TokenCounter, counter, message_tokens
+from goalmode.context.tokens import TokenCounter, counter, message_tokens, tools_tokens
 from goalmode.domain.clock import Clock
 from goalmode.domain.exits import Exit
 from goalmode.domain.goal import Goal
-from goalmode.domain.messages import Message, System
+from goalmode.domain.messages import Message, System, ToolSpec
+from goalmode.domain.outside import Server, allows, may_use
 from goalmode.domain.profile import ModelProfile, Protocol
+from goalmode.domain.questions import AnsweredBy
 from goalmode.domain.redact import SHORTEST, Redactor, url_secrets
+from goalmode.domain.sandbox import AUTO, SandboxSettings
 from goalmode.domain.snapshot import Observed, Snapshot
 from goalmode.errors import ModelError
 from goalmode.loop.logs import logged, logging_for
@@ -33,12 +39,14 @@ from goalmode.model.retry import Retrying
 from goalmode.model.rules import rules_for
 from goalmode.model.wire.anthropic import AnthropicMessages
 from goalmode.model.wire.openai_chat import OpenAIChat
+from goalmode.model.wire.openai_first import OpenAIFirstToken
 from goalmode.model.wire.openai_responses import OpenAIResponses
 from goalmode.orchestrator import wake as orchestrator
 from goalmode.orchestrator.costs import refuse_unpriced
 from goalmode.orchestrator.skip import Skip
 from goalmode.orchestrator.wake import Wake
-from goalmode.settings import Settings, api_key, load_settings, resolve_profile
+from goalmode.servers import resolve, secrets_of
+from goalmode.settings import SANDBOX, Settings, api_key, load_settings, path_of, resolve_profile
 from goalmode.settle import files
 from goalmode.settle.gate import judge
 from goalmode.settle.protect import changes
@@ -48,9 +56,12 @@ from goalmode.state.wakeups import StoredContext
 from goalmode.tools.builtin import builtin_tools
 from goalmode.tools.builtin.memory import MEMORY_TOOLS
 from goalmode.tools.builtin.transition import transition
+from goalmode.tools.confinement import Confinement
+from goalmode.tools.mcp import Outside
 from goalmode.tools.named import hash_of
 from goalmode.tools.paths import Workspace
 from goalmode.tools.registry import Registry, Tool
+from goalmode.tools.sandbox import Sandbox, sandbox_for
 
 WIRES: Mapping[str, Callable[..., OpenModel]] = {
     "openai": OpenAIChat,
@@ -70,6 +81,8 @@ class Workshop:
     Attributes:
         registry: the tools on offer: state and control tools always, the others as far as the goal allows them.
         environment: of the tools' child processes; it holds no provider's key.
+        servers: the MCP servers that are started with a wakeup; they run as the user, in no sandbox.
+        sandboxing: what is configured of sandboxes. sandbox: what its commands run in, chosen as a wakeup begins.
     """
 
     goal: Goal
@@ -78,6 +91,9 @@ class Workshop:
     environment: Mapping[str, str]
     redact: Redactor = field(default_factory=Redactor)
     prompts: Prompts = field(default_factory=package_prompts)
+    sandboxing: SandboxSettings = SandboxSettings()
+    sandbox: Sandbox | None = None
+    servers: tuple[Server, ...] = ()
 
     @cached_property
     def counter(self) -> TokenCounter:
@@ -111,6 +127,18 @@ class Workshop:
             outgrown=outgrown,
         )
         return RenderedContext(rendered, self.profile.encoding or "o200k_base*")
+
+    def with_tools(self, tools: Sequence[Tool]) -> Workshop:
+        """With the tools of servers beside its own, as far as the goal allows them."""
+        allowed = self.goal.settings.tools
+        chosen = [tool for tool in tools if allowed is None or allows(allowed, tool.name)]
+        return replace(self, registry=self.registry.with_(*chosen))
+
+    @property
+    def room_for_tools(self) -> int:
+        """Tokens that the tools of servers may take in a context: half of what our own leave of it."""
+        budget = self.goal.settings.context_tokens or self.profile.context_tokens
+        return max(0, budget - tools_tokens(self.counter, self.registry.specs())) // 2
 
     def _as_seen(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot beside the workspace: what was verified may have changed, and what must not change too."""
@@ -172,8 +200,13 @@ def workshop(
     secrets: Sequence[str] = (),
     redact: Redactor | None = None,
     prompts: Prompts | None = None,
+    sandboxing: SandboxSettings | None = None,
+    servers: Sequence[Server] = (),
 ) -> Workshop:
     """What `goal` is run with: the built-in tools that it allows, and `tools` beside them.
+
+    Args:
+        sandboxing: what is configured of sandboxes; None: `$GOALMODE_SANDBOX`, else `auto`.
 
     Raises:
         BadInput: the goal, or a movement of its workflow, names a tool that does not exist.
@@ -198,6 +231,8 @@ def workshop(
         child_environment(environ, key_names(profile), secrets),
         redact or Redactor(secrets),
         prompts or package_prompts(),
+        sandboxing or SandboxSettings(environ.get(SANDBOX) or AUTO),
+        servers=tuple(server for server in servers if may_use(allowed, server)),
     )
 
 
@@ -235,6 +270,25 @@ def open_model(
     return JsonActions(mending, lang) if profile.protocol is Protocol.JSON else mending
 
 
+def open_first_token(
+    profile: ModelProfile,
+    key: str | None,
+    *,
+    top: int,
+    clock: Clock,
+    on_retry: Callable[[ModelError, float, int], None] | None = None,
+) -> OpenModel:
+    """The model that `profile` describes, whose replies tell the `top` likeliest first tokens; retried.
+
+    With `top` 0 it is any model of any wire format, and tells none.
+    """
+    if top == 0:
+        return open_model(replace(profile, protocol=Protocol.NATIVE), key, clock=clock, on_retry=on_retry)
+    count = counter(profile.encoding, profile.token_factor).count
+    wire = OpenAIFirstToken(profile, key, top=top, clock=clock, estimate=count)
+    return Retrying(wire, clock, on_retry=on_retry)
+
+
 def begin_wakeup(
     store: Store,
     goal: Goal,
@@ -251,10 +305,21 @@ def begin_wakeup(
     closed as INTERRUPTED.
 
     Raises:
-        BadInput: the goal's cost is limited, and the model has no price.
+        BadInput: the goal's cost is limited, and the model has no price; or its commands cannot be kept in the sandbox
+            that it asks for.
     """
     made = shop or workshop(goal, profile, tools=tools)
-    return orchestrator.begin_wakeup(store, goal.id, made, only_if_due=only_if_due, delivery=delivery)
+    workspace = Path(made.goal.workspace)
+    sandbox = sandbox_for(workspace, made.goal.settings, made.sandboxing, made.environment)
+    sandbox = sandbox.keeping_store(store.path)
+    return orchestrator.begin_wakeup(
+        store,
+        goal.id,
+        replace(made, sandbox=sandbox),
+        only_if_due=only_if_due,
+        delivery=delivery,
+        sandbox=sandbox.mode,
+    )
 
 
 async def run_wakeup(
@@ -272,6 +337,8 @@ async def run_wakeup(
     """
     shop = wake.renderer
     assert isinstance(shop, Workshop), "the wakeup was begun by wiring.begin_wakeup"
+    assert shop.sandbox is not None, "begin_wakeup chooses it"
+    confinement = shop.sandbox.confinement()
     ports = Ports(
         model=model,
         profile=shop.profile,
@@ -283,14 +350,47 @@ async def run_wakeup(
         absent=shop.absent,
         count_message=shop.count_message,
         workspace=Path(shop.goal.workspace),
-        judge=judge(Path(shop.goal.workspace), shop.redact),
+        judge=judge(Path(shop.goal.workspace), shop.redact, confinement),
         environment=shop.environment,
+        confinement=confinement,
         redact=shop.redact,
         sink=logged(_ignore if sink is None else _unfailing(sink)),
         stop=stop or _never,
+        outside=_outside(wake, shop),
+        equip=partial(_equip, wake, shop),
     )
-    with logging_for(wake.goal.uid, wake.seq):
-        return await _run_wakeup(wake, ports)
+    try:
+        with logging_for(wake.goal.uid, wake.seq):
+            return await _run_wakeup(wake, ports)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(confinement.close)
+
+
+def _outside(wake: Wake, shop: Workshop) -> Outside | None:
+    if not shop.servers:
+        return None
+    answers = {
+        question.asking.session_id: question.answer
+        for question in wake.questions
+        if question.asking.session_id
+        and question.wakeup == wake.seq - 1  # An older one was for a call that nobody remembers.
+        and question.answered_by is AnsweredBy.USER
+    }
+    workspace, room = Path(shop.goal.workspace), shop.room_for_tools
+    count = partial(_tokens_of, shop.counter)
+    return Outside(shop.servers, workspace, shop.environment, count, room, answers)
+
+
+def _tokens_of(counter: TokenCounter, spec: ToolSpec) -> int:
+    return tools_tokens(counter, [spec])
+
+
+def _equip(wake: Wake, shop: Workshop, tools: Sequence[Tool]) -> Registry:
+    """Also what the wakeup's context is rendered for from now on."""
+    equipped = shop.with_tools(tools)
+    wake.renderer = equipped
+    return equipped.registry
 
 
 @dataclass(frozen=True)
@@ -302,6 +402,8 @@ class Configured:
     secrets: tuple[str, ...]
     redact: Redactor
     prompts: Prompts
+    sandboxing: SandboxSettings = SandboxSettings()
+    servers: tuple[Server, ...] = ()
 
 
 def configure(goal: Goal, config: Path | None, environ: Mapping[str, str]) -> Configured:
@@ -316,23 +418,36 @@ def configure(goal: Goal, config: Path | None, environ: Mapping[str, str]) -> Co
     refuse_unpriced(goal.limits, profile)
     key = api_key(profile, environ)
     secrets = (*([key] if key else []), *url_secrets(profile.base_url))
-    return Configured(profile, key, secrets, Redactor(secrets, settings.redact), user_prompts(settings))
+    redact = Redactor((*secrets, *secrets_of(settings.mcp, environ)), settings.redact)
+    servers = resolve(goal.settings.mcp, settings.mcp, environ)
+    sandboxing = _sandboxing(settings, config, environ)
+    return Configured(profile, key, secrets, redact, user_prompts(settings), sandboxing, servers)
 
 
 def for_checks(
-    goal: Goal, config: Path | None, environ: Mapping[str, str]
-) -> tuple[dict[str, str], Redactor]:
-    """The environment of checks outside of a wakeup, and what is struck out of their output. It takes no key.
+    store: Store, goal: Goal, config: Path | None, environ: Mapping[str, str]
+) -> tuple[dict[str, str], Redactor, Confinement]:
+    """What checks outside of a wakeup are run with: their environment, what is struck out of their output, and what
+    they are started in, which is to be closed. It takes no key.
 
     Raises:
-        ConfigError: the file is wrong. BadInput: no such model.
+        ConfigError: the file is wrong. BadInput: no such model, or no such sandbox here.
     """
     settings = load_settings(config, environ)
     profile = goal_profile(goal, settings)
     names = key_names(profile)
     keys = [environ[name].strip() for name in names if environ.get(name, "").strip()]
     secrets = (*keys, *url_secrets(profile.base_url))
-    return child_environment(environ, names, secrets), Redactor(secrets, settings.redact)
+    environment = child_environment(environ, names, secrets)
+    sandboxing = _sandboxing(settings, config, environ)
+    sandbox = sandbox_for(Path(goal.workspace), goal.settings, sandboxing, environment)
+    confinement = sandbox.keeping_store(store.path).confinement()
+    return environment, Redactor(secrets, settings.redact), confinement
+
+
+def _sandboxing(settings: Settings, config: Path | None, environ: Mapping[str, str]) -> SandboxSettings:
+    """As configured, and the file kept from commands too: who could write it would choose where keys are sent."""
+    return replace(settings.sandbox, private=(str(path_of(config, environ).absolute()),))
 
 
 def goal_profile(goal: Goal, settings: Settings) -> ModelProfile:

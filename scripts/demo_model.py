@@ -98,11 +98,17 @@ def _arguments() -> argparse.Namespace:
 
 
 @contextmanager
-def served(python: Path, log: Path) -> Iterator[str]:
-    """The model's server, running inside the `with` block. It ends when its standard input does, so with us."""
+def served(python: Path, log: Path, port: int = 0) -> Iterator[str]:
+    """The model's server, running inside the `with` block. It ends when its standard input does, so with us.
+
+    Port 0 is any that is free.
+    """
     with log.open("wb") as errors:
         server = subprocess.Popen(
-            [python, HERE / "serve_model.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+            [python, HERE / "serve_model.py", str(port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
         )
     try:
         yield _ready(server, log)

@@ -1,5 +1,7 @@
 """Serves SmolLM2-135M-Instruct on loopback, until standard input ends. Prints its base URL when it is ready.
 
+The port may be given; else it is any that is free.
+
 Run with the interpreter of an environment that holds what `demo_model.txt` lists. The server is llama.cpp's own
 OpenAI-compatible server; it keeps to a JSON schema, but the model cannot call tools natively.
 """
@@ -27,7 +29,7 @@ def weights() -> Path:
 def main() -> None:
     params = xllamacpp.CommonParams()
     params.model.path = str(weights())
-    params.hostnames, params.port = ["127.0.0.1"], 0
+    params.hostnames, params.port = ["127.0.0.1"], int(sys.argv[1]) if len(sys.argv) > 1 else 0
     params.n_ctx, params.n_parallel, params.n_threads_http = WINDOW, 1, 2
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.ctx_shift, params.ui = False, False

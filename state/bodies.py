@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
+from goalmode.errors import StoreUnreadable
+from goalmode.state import statements
 from goalmode.state import tables as t
 
 PRUNED = "(pruned)"
@@ -22,8 +25,7 @@ def put(connection: sa.Connection, text: str) -> int:
     raw = text.encode("utf-8")
     packed = zlib.compress(raw, 6) if len(raw) >= _WORTH_PACKING else raw
     codec, data = ("zlib", packed) if len(packed) < len(raw) else ("raw", raw)
-    statement = sa.insert(t.bodies).values(codec=codec, raw_len=len(raw), data=data).returning(t.bodies.c.id)
-    return int(connection.execute(statement).scalar_one())
+    return statements.insert(connection, t.bodies, codec=codec, raw_len=len(raw), data=data)
 
 
 def put_json(connection: sa.Connection, value: object) -> int:
@@ -40,9 +42,16 @@ def get(connection: sa.Connection, ids: Iterable[int | None]) -> Mapping[int, st
             sa.select(t.bodies.c.id, t.bodies.c.codec, t.bodies.c.data).where(t.bodies.c.id.in_(chunk))
         )
         for row in rows:
-            raw = zlib.decompress(row.data) if row.codec == "zlib" else bytes(row.data)
-            found[int(row.id)] = raw.decode("utf-8")
+            found[int(row.id)] = _unpacked(row)
     return found
+
+
+def _unpacked(row: sa.Row[Any]) -> str:
+    try:
+        raw = zlib.decompress(row.data) if row.codec == "zlib" else bytes(row.data)
+        return raw.decode("utf-8")
+    except (TypeError, UnicodeDecodeError, zlib.error) as error:
+        raise StoreUnreadable(f"text number {row.id} cannot be unpacked: {error}") from None
 
 
 def shown(connection: sa.Connection, ids: Iterable[int | None]) -> Mapping[int, str]:

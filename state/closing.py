@@ -97,7 +97,7 @@ def recover(
             .values(outcome=CallOutcome.INTERRUPTED)
         )
         _leave_nothing_open(connection, dead.id)
-        claimed = Claimed(goal.id, dead.id, dead.seq, dead.fence)
+        claimed = Claimed(goal.id, dead.id, dead.seq, dead.fence, goal.uid)
         if row.reserved_input or row.reserved_output:
             lost = Usage(input=row.reserved_input, output=row.reserved_output, estimated=True)
             purpose = t.Purpose.WORK if dead.pending_exit is None else t.Purpose.SETTLEMENT
@@ -284,7 +284,7 @@ def _lost_turn(
             seq=int(last or 0) + 1,
             purpose=purpose,
             state=t.TurnState.LOST,
-            movement=movement_of(goal),
+            movement=movement_of(connection, goal),
             stop_reason=StopReason.MISSING,
             stop_detail="the process ended while the model was being asked",
             provider="",

@@ -25,6 +25,7 @@ from goalmode.state.imported import Earlier
 from goalmode.state.notes import post
 from goalmode.state.questions import withdraw
 from goalmode.state.revisions import as_accepted, contract_rows, write_contract, write_protected
+from goalmode.state.shape import an_object, held
 from goalmode.state.store import Store
 
 _UID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
@@ -117,10 +118,15 @@ def get(store: Store, goal: int) -> Goal:
         return read(connection, goal)
 
 
+_GOAL = sa.select(t.goals).where(t.goals.c.id == sa.bindparam("wanted"))
+_INBOX_HEAD = sa.select(sa.func.max(t.inbox.c.id)).where(t.inbox.c.goal == sa.bindparam("wanted"))
+# Read at every turn: a statement that is built anew each time takes longer to build than to run.
+
+
 def read(connection: sa.Connection, goal: int) -> Goal:
     """The goal at one moment, inside a transaction."""
     try:
-        row = connection.execute(sa.select(t.goals).where(t.goals.c.id == goal)).first()
+        row = connection.execute(_GOAL, {"wanted": goal}).first()
     except ValueError as error:
         raise StoreUnreadable(f"goal number {goal}: a time that is stored is none: {error}") from None
     if row is None:
@@ -128,7 +134,7 @@ def read(connection: sa.Connection, goal: int) -> Goal:
     requirements = contract_rows(connection, t.requirements, goal)
     deliverables = contract_rows(connection, t.deliverables, goal)
     protected = contract_rows(connection, t.protected_files, goal)
-    head = connection.execute(sa.select(sa.func.max(t.inbox.c.id)).where(t.inbox.c.goal == goal)).scalar()
+    head = connection.execute(_INBOX_HEAD, {"wanted": goal}).scalar()
     return mapping.goal_from_rows(row, requirements, deliverables, protected, int(head or 0))
 
 
@@ -330,14 +336,21 @@ def delete(store: Store, goal: Goal) -> None:
 def revisions(store: Store, goal: Goal) -> Sequence[Mapping[str, Any]]:
     """The contract's revisions, oldest first: revision, author, at, contract."""
     with store.reading() as connection:
-        rows = connection.execute(
+        statement = (
             sa.select(t.goal_revisions)
             .where(t.goal_revisions.c.goal == goal.id)
             .order_by(t.goal_revisions.c.revision)
         )
-        return [
-            {"revision": r.revision, "author": r.author, "at": r.at, "contract": r.contract} for r in rows
-        ]
+        rows = held(connection, statement, lambda row: f"revision {row.revision}")
+    return [
+        {
+            "revision": r.revision,
+            "author": r.author,
+            "at": r.at,
+            "contract": an_object(f"revision {r.revision}: contract", r.contract),
+        }
+        for r in rows
+    ]
 
 
 def _counted_anew(connection: sa.Connection, goal: Goal) -> dict[str, Any]:

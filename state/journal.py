@@ -15,7 +15,7 @@ from goalmode.domain.cost import Price, cost_of
 from goalmode.domain.messages import NO_USAGE, Fix, Message, Reply, ToolCall, Usage
 from goalmode.domain.signals import StopReason
 from goalmode.domain.work import WorkState
-from goalmode.state import bodies, mapping
+from goalmode.state import bodies, mapping, statements
 from goalmode.state import tables as t
 from goalmode.state.checks import CheckResult, record_checks
 from goalmode.state.movements import Moved, movement_of, store_move
@@ -99,41 +99,39 @@ def intent(
     with store.writing() as connection:
         heard = {} if inbox_seen is None else {"inbox_seen": inbox_seen}
         guard(store, connection, claimed, **reserved(claimed.price, NO_USAGE), **heard)
-        turn = connection.execute(
-            sa.insert(t.turns)
-            .values(
-                wakeup=claimed.wakeup,
-                seq=seq,
-                purpose=purpose,
-                state=TurnState.OPEN,
-                movement=movement_of(claimed.goal),
-                reply=bodies.put_json(connection, store.clean_json(reply_to_json(reply))),
-                started_at=started_at,
-                **_ending(store, reply),
-                **_cost(claimed.price, reply.usage),
-            )
-            .returning(t.turns.c.id)
-        ).scalar_one()
+        turn = statements.insert(
+            connection,
+            t.turns,
+            wakeup=claimed.wakeup,
+            seq=seq,
+            purpose=purpose,
+            state=TurnState.OPEN,
+            movement=movement_of(connection, claimed.goal),
+            reply=bodies.put_json(connection, store.clean_json(reply_to_json(reply))),
+            started_at=started_at,
+            **_ending(store, reply),
+            **_cost(claimed.price, reply.usage),
+        )
         for position, planned in enumerate(calls):
             call_id = store.clean(planned.call.id)
-            connection.execute(
-                sa.insert(t.tool_calls).values(
-                    wakeup=claimed.wakeup,
-                    turn=turn,
-                    position=position,
-                    call_id=call_id,
-                    tool=store.clean(planned.call.name)[:200],
-                    effect=planned.effect,
-                    args_sha=arguments_digest(planned.call.arguments),
-                    brief=store.clean(planned.brief),
-                    idem_key=_uid_of(claimed.goal) + f":{claimed.seq}:{seq}:{call_id}",
-                    ms=0,
-                    result_bytes=0,
-                    redactions=0,
-                )
+            statements.insert(
+                connection,
+                t.tool_calls,
+                wakeup=claimed.wakeup,
+                turn=turn,
+                position=position,
+                call_id=call_id,
+                tool=store.clean(planned.call.name)[:200],
+                effect=planned.effect,
+                args_sha=arguments_digest(planned.call.arguments),
+                brief=store.clean(planned.brief),
+                idem_key=f"{claimed.uid}:{claimed.seq}:{seq}:{call_id}",
+                ms=0,
+                result_bytes=0,
+                redactions=0,
             )
         charge(connection, claimed, reply.usage, turns=int(counts), active_ms=active_ms, now=now)
-        return OpenTurn(int(turn), seq)
+        return OpenTurn(turn, seq)
 
 
 def failed_call(
@@ -158,7 +156,7 @@ def failed_call(
                 seq=seq,
                 purpose=purpose,
                 state=TurnState.FAILED,
-                movement=movement_of(claimed.goal),
+                movement=movement_of(connection, claimed.goal),
                 started_at=started_at,
                 ended_at=now,
                 **_ending(store, reply),
@@ -191,22 +189,15 @@ def outcome(
         Fenced: somebody else has the goal; nothing is stored.
     """
     with store.writing(durable=done.durable) as connection:
-        changes = {name: t.wakeups.c[name] + by for name, by in done.counters.items() if by}
-        changes |= progressed(done.progress)
-        guard(store, connection, claimed, **reserved(claimed.price, done.reserve), **changes)
+        counted = {name: by for name, by in done.counters.items() if by}
+        changes = {**reserved(claimed.price, done.reserve), **progressed(done.progress)}
+        guard(store, connection, claimed, add=counted, **changes)
         for record in done.records:
             _store_record(store, connection, claimed, turn, record)
-        connection.execute(
-            sa.update(t.turns)
-            .where(t.turns.c.id == turn.id)
-            .values(
-                state=TurnState.DONE,
-                ended_at=now,
-                results=bodies.put_json(connection, store.clean_json(messages_to_json(done.messages)))
-                if done.messages
-                else None,
-            )
-        )
+        messages = store.clean_json(messages_to_json(done.messages)) if done.messages else None
+        results = None if messages is None else bodies.put_json(connection, messages)
+        ended = {"state": TurnState.DONE, "ended_at": now, "results": results}
+        statements.update(connection, t.turns, {"id": turn.id}, **ended)
         if done.work is not None and done.work != done.before:
             _store_work(store, connection, claimed, done.before, done.work, now)
         record_checks(store, connection, claimed, revision, done.checks, now)
@@ -246,12 +237,7 @@ def _event(
     wakeup: int | None,
 ) -> None:
     row = {"goal": goal, "wakeup": wakeup, "kind": kind, "data": store.clean_json(data), "at": now}
-    connection.execute(sa.insert(t.events).values(**row))
-
-
-def _uid_of(goal: int) -> sa.ScalarSelect[str]:
-    """By its own name a goal is the same on every machine: the key that a tool sees is the one that is stored."""
-    return sa.select(t.goals.c.uid).where(t.goals.c.id == goal).scalar_subquery()
+    statements.insert(connection, t.events, **row)
 
 
 def _ending(store: Store, reply: Reply) -> dict[str, Any]:
@@ -292,24 +278,20 @@ def _store_record(
     store: Store, connection: sa.Connection, claimed: Claimed, turn: OpenTurn, record: CallRecord
 ) -> None:
     body = store.clean(record.body or record.shown)
-    connection.execute(
-        sa.update(t.tool_calls)
-        .where(
-            t.tool_calls.c.turn == turn.id,
-            t.tool_calls.c.position == record.position,
-            t.tool_calls.c.outcome.is_(None),
-        )
-        .values(
-            outcome=record.outcome,
-            effect=record.effect,
-            brief=store.clean(record.brief)[:200],
-            exit_code=record.exit_code,
-            ms=record.milliseconds,
-            result_sha=record.result_sha or sha(body),
-            result_bytes=record.size,
-            redactions=record.redactions,
-            result=bodies.put(connection, body) if record.outcome is not CallOutcome.SKIPPED else None,
-        )
+    skipped = record.outcome is CallOutcome.SKIPPED
+    statements.update(
+        connection,
+        t.tool_calls,
+        {"turn": turn.id, "position": record.position, "outcome": None},
+        outcome=record.outcome,
+        effect=record.effect,
+        brief=store.clean(record.brief)[:200],
+        exit_code=record.exit_code,
+        ms=record.milliseconds,
+        result_sha=record.result_sha or sha(body),
+        result_bytes=record.size,
+        redactions=record.redactions,
+        result=None if skipped else bodies.put(connection, body),
     )
     if record.cache is not None:
         kind, now = record.cache.kind, store.clock.now()

@@ -26,15 +26,19 @@ TAKEOVER_SECONDS = 5.0
 
 @dataclass
 class Hold:
-    """A shared lock, held for one call: by this process, or once its process group is marked by that alone."""
+    """A shared lock, held for one call: by this process, or once its process group is marked by that alone.
+
+    What a process group inherits is read-only: whoever can write marks names the processes that a new owner ends.
+    """
 
     fd: int | None
     call_id: str
+    marks: int | None = None
 
     def mark(self, process_group: int) -> None:
-        assert self.fd is not None, "a hold covers one process group"
+        assert self.marks is not None, "a hold covers one process group"
         _append(
-            self.fd,
+            self.marks,
             {
                 "call": self.call_id,
                 "group": process_group,
@@ -45,9 +49,10 @@ class Hold:
         self.release()
 
     def release(self) -> None:
-        if self.fd is not None:
-            os.close(self.fd)
-            self.fd = None
+        for descriptor in (self.fd, self.marks):
+            if descriptor is not None:
+                os.close(descriptor)
+        self.fd = self.marks = None
 
 
 class LockGate:
@@ -62,14 +67,17 @@ class LockGate:
 
     @contextmanager
     def enter(self, call_id: str) -> Iterator[Hold]:
-        hold = Hold(_open(self._path), call_id)
+        hold = Hold(_open(self._path, os.O_RDONLY), call_id)
         try:
             assert hold.fd is not None
             _lock(hold.fd, fcntl.LOCK_SH, self._path)
             if self._current_fence() != self._fence:
                 discard(self._path)
                 raise Fenced
-            _append(hold.fd, {"call": call_id})
+            hold.marks = _open(
+                self._path, os.O_WRONLY | os.O_APPEND
+            )  # The same file: under the lock nobody takes it.
+            _append(hold.marks, {"call": call_id})
             yield hold
         finally:
             hold.release()  # A child that inherited the descriptor keeps the lock.
@@ -85,7 +93,7 @@ def take_over(path: Path, old_owner: int = 0) -> Iterator[frozenset[str] | None]
     Args:
         old_owner: pid of the process that had the goal. It is never ended here: it may live, only too slowly.
     """
-    fd = _open(path)
+    fd = _open(path, os.O_RDWR)
     try:
         if not _exclusive(fd, path, old_owner):
             yield None
@@ -166,10 +174,10 @@ def _holds(process: Path, name: str) -> bool:
     return False
 
 
-def _open(path: Path) -> int:
+def _open(path: Path, how: int) -> int:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        return os.open(path, how | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreError(f"lock file {path}: cannot be made: {error.strerror}") from None
 

@@ -24,6 +24,8 @@ from goalmode.domain.cost import Price
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import ContextPolicy, Control, Goal, GoalSettings, Obstacle
 from goalmode.domain.memory import SettlementState
+from goalmode.domain.outside import ServerChoice
+from goalmode.domain.sandbox import CHOICES
 from goalmode.domain.work import Checkpoint, ItemKind, ItemStatus, Provenance, WorkItem, WorkState
 from goalmode.domain.workflow import EndTurn, Movement, Workflow, faults
 from goalmode.errors import StoreUnreadable
@@ -48,6 +50,9 @@ _SETTINGS: Mapping[str, Callable[[object], bool]] = {
     "user_tools": lambda v: isinstance(v, bool),
     "autonomous": lambda v: isinstance(v, bool),
     "check_seconds": lambda v: isinstance(v, int | float) and not isinstance(v, bool) and v > 0,
+    "mcp": lambda v: v is None or (isinstance(v, list) and all(map(_is_server, v))),
+    "sandbox": lambda v: v in ("", *CHOICES),
+    "network": lambda v: isinstance(v, bool),
 }
 """What each field of the stored settings may be."""
 
@@ -90,9 +95,15 @@ def settings_from_json(uid: str, value: object) -> GoalSettings:
         given["policy"] = word(uid, "settings.policy", ContextPolicy, given["policy"])
     if given.get("tools") is not None:
         given["tools"] = tuple(given["tools"])
+    if given.get("mcp") is not None:
+        given["mcp"] = tuple(ServerChoice(one["name"], one["address"]) for one in given["mcp"])
     if "workflow" in given:
         given["workflow"] = _workflow(uid, given["workflow"])
     return GoalSettings(**given)
+
+
+def _is_server(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("name", "address"))
 
 
 def _workflow(uid: str, value: Mapping[str, Any]) -> Workflow:

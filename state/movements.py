@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
+from goalmode.state import statements
 from goalmode.state import tables as t
 from goalmode.state.store import Store
 from goalmode.state.wakeups import Claimed, guard
@@ -29,9 +29,9 @@ class Moved:
     found_nothing: bool = False
 
 
-def movement_of(goal: int) -> sa.ScalarSelect[Any]:
+def movement_of(connection: sa.Connection, goal: int) -> str:
     """The movement that the goal is in, for the row of a turn that happens in it."""
-    return sa.select(t.goals.c.movement).where(t.goals.c.id == goal).scalar_subquery()
+    return str(statements.look_up(connection, t.goals.c.movement, goal))
 
 
 def move(store: Store, claimed: Claimed, moved: Moved, *, now: datetime) -> None:
@@ -49,7 +49,7 @@ def store_move(
     store: Store, connection: sa.Connection, claimed: Claimed, moved: Moved, now: datetime
 ) -> None:
     """`move`, as part of a larger commit."""
-    left = connection.execute(sa.select(movement_of(claimed.goal))).scalar_one()
+    left = movement_of(connection, claimed.goal)
     connection.execute(
         sa.update(t.goals).where(t.goals.c.id == claimed.goal).values(movement=moved.to, updated_at=now)
     )

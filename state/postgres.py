@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from urllib.parse import quote, quote_plus
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, DBAPIError, TimeoutError
+from sqlalchemy.util import LRUCache
 
 from goalmode.errors import BadInput, NotAllowed, StoreBusy, StoreError
 
@@ -31,6 +33,29 @@ _SCHEME = "postgresql+psycopg"
 _SECRETS = ("password", "sslpassword")
 _BUSY = {"55P03", "40P01", "40001", "53300"}
 """Lock timeout, deadlock, serialization failure, too many connections."""
+
+
+_IDENTITY = """
+    SELECT system_identifier, d.oid, current_schema() FROM pg_control_system(), pg_database d
+    WHERE d.datname = current_database()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the first connection to a database has told, and the statements that were made into SQL for it since.
+
+    Attributes:
+        identity: the same for every way of naming the database.
+    """
+
+    dialect: sa.Dialect
+    identity: tuple[Any, ...]
+    compiled: LRUCache[Any, Any] = field(default_factory=lambda: LRUCache(500))
+
+
+_known: dict[sa.URL, _Known] = {}
+"""For every engine of this process: to find it out, and to compile statements, takes longer than most of them do."""
 
 
 class PostgresDatabase:
@@ -80,8 +105,7 @@ class PostgresDatabase:
 
     def reading(self, *, busy_seconds: float) -> sa.Engine:
         # With connections of its own: one that may write again would be told so, whatever the server's default is.
-        engine = self._pooled(busy_seconds, isolation_level="REPEATABLE READ")
-        return engine.execution_options(postgresql_readonly=True)
+        return self._pooled(busy_seconds, "REPEATABLE READ", readonly=True)
 
     def writing(self, *, durable: bool, busy_seconds: float) -> sa.Engine:
         """READ COMMITTED: whoever reads before writing locks the goal first (`goalmode.state.exclusion`).
@@ -90,7 +114,7 @@ class PostgresDatabase:
         a crash of the server has undone would be made again, with the same fence, while its first owner goes on.
         """
         if busy_seconds not in self._writers:
-            self._writers[busy_seconds] = self._pooled(busy_seconds, isolation_level="READ COMMITTED")
+            self._writers[busy_seconds] = self._pooled(busy_seconds, "READ COMMITTED")
         return self._writers[busy_seconds]
 
     @contextmanager
@@ -138,53 +162,53 @@ class PostgresDatabase:
         """The same for every way of naming the database: they are told apart by what the server says it is."""
         import platformdirs
 
-        identity = "|".join(map(str, self._identity()))
+        with self.plain_errors():
+            identity = "|".join(map(str, self._found_out(CONNECT_SECONDS).identity))
         digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
         return Path(platformdirs.user_state_dir("goalmode", appauthor=False)) / "locks" / digest
-
-    def _identity(self) -> tuple[Any, ...]:
-        statement = (
-            "SELECT system_identifier, d.oid, current_schema() FROM pg_control_system(), pg_database d"
-            " WHERE d.datname = current_database()"
-        )
-        try:
-            with self._alone() as connection:
-                return tuple(connection.exec_driver_sql(statement).one())
-        except StoreError:  # A server that does not tell: then the URL has to do.
-            return (self.url.host, self.url.port, self.url.database)
 
     @contextmanager
     def _alone(self) -> Iterator[sa.Connection]:
         """One connection, closed afterwards."""
         with self.plain_errors():
-            engine = self._engine(CONNECT_SECONDS, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+            engine = self._engine(CONNECT_SECONDS, "AUTOCOMMIT", sa.NullPool)
             with engine.connect() as connection:
                 yield connection
 
-    def _pooled(self, busy_seconds: float, **options: Any) -> sa.Engine:
-        pool = {"pool_pre_ping": True, "pool_timeout": busy_seconds, "max_overflow": MAX_CONNECTIONS - 5}
-        return self._engine(busy_seconds, **pool, **options)
+    def _pooled(self, busy_seconds: float, isolation: str, *, readonly: bool = False) -> sa.Engine:
+        return self._engine(
+            busy_seconds,
+            isolation,
+            sa.QueuePool,
+            readonly=readonly,
+            pre_ping=True,
+            timeout=busy_seconds,
+            max_overflow=MAX_CONNECTIONS - 5,
+        )
 
-    def _engine(self, busy_seconds: float, **options: Any) -> sa.Engine:
+    def _engine(
+        self,
+        busy_seconds: float,
+        isolation: str,
+        pool: type[sa.Pool],
+        *,
+        readonly: bool = False,
+        **options: Any,
+    ) -> sa.Engine:
         with self.plain_errors():
-            engine = sa.create_engine(
-                self.url,
-                hide_parameters=True,
-                connect_args={
-                    "connect_timeout": max(2, min(CONNECT_SECONDS, int(busy_seconds))),
-                    "application_name": "goalmode",
-                    "keepalives_idle": IDLE_SECONDS,
-                    "tcp_user_timeout": IDLE_SECONDS * 1000,
-                },
-                **options,
-            )
-
-        @event.listens_for(engine, "do_connect")
-        def connect(dialect: Any, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
-            return self._connect(dialect, arguments, named, busy_seconds)
+            known = self._found_out(busy_seconds)
+        dialect = known.dialect
+        engine = sa.Engine(
+            pool(lambda: self._connect(dialect, busy_seconds), dialect=dialect, **options),
+            dialect,
+            self.url,
+            execution_options={"compiled_cache": known.compiled},
+            hide_parameters=True,
+        )
 
         @event.listens_for(engine, "connect")
         def set_up(dbapi: Any, _record: object) -> None:
+            dialect.set_isolation_level(dbapi, isolation)  # type: ignore[arg-type]
             with closing(dbapi.cursor()) as cursor:
                 cursor.execute(
                     f"SET lock_timeout = {max(1, int(busy_seconds * 1000))};"
@@ -192,12 +216,37 @@ class PostgresDatabase:
                 )
             if not dbapi.autocommit:
                 dbapi.commit()
+            dbapi.read_only = readonly or None  # Else as the server has it.
 
         return engine
 
-    def _connect(self, dialect: Any, arguments: list[Any], named: dict[str, Any], busy_seconds: float) -> Any:
+    def _found_out(self, busy_seconds: float) -> _Known:
+        if self.url not in _known:
+            engine = sa.create_engine(
+                self.url,
+                creator=lambda: self._connect(engine.dialect, busy_seconds),
+                poolclass=sa.NullPool,
+                use_native_hstore=False,  # Saves a question.
+            )
+            with engine.connect() as connection:
+                try:
+                    identity = tuple(connection.exec_driver_sql(_IDENTITY).one())
+                except DBAPIError:  # A server that does not tell: then the URL has to do.
+                    identity = (self.url.host, self.url.port, self.url.database)
+            _known[self.url] = _Known(engine.dialect, identity)
+        return _known[self.url]
+
+    def _connect(self, dialect: sa.Dialect, busy_seconds: float) -> Any:
         """Reach the server. One that was there before may be starting again: it is waited for."""
-        deadline = time.monotonic() + busy_seconds - named["connect_timeout"]
+        arguments, named = dialect.create_connect_args(self.url)
+        timeout = max(2, min(CONNECT_SECONDS, int(busy_seconds)))
+        named |= {
+            "connect_timeout": timeout,
+            "application_name": "goalmode",
+            "keepalives_idle": IDLE_SECONDS,
+            "tcp_user_timeout": IDLE_SECONDS * 1000,
+        }
+        deadline = time.monotonic() + busy_seconds - timeout
         while True:
             try:
                 connection = dialect.connect(*arguments, **named)

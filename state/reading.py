@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +18,7 @@ from goalmode.errors import StoreUnreadable
 from goalmode.state import bodies, engine, migrate
 from goalmode.state import tables as t
 from goalmode.state.owner import Lease, Owner
+from goalmode.state.shape import an_object, held, objects
 from goalmode.state.store import default_url
 
 SQLITE_VERSION: tuple[int, int, int] = sqlite3.sqlite_version_info
@@ -47,6 +49,7 @@ class WakeupSeen:
     rejections: int
     progress: int
     progress_by: Mapping[str, int]
+    sandbox: str
     started_at: datetime
     ended_at: datetime | None
     context_tokens: int | None
@@ -123,6 +126,15 @@ def name_of(url: str | None) -> str:
     return engine.database_at(url or default_url()).name
 
 
+def file_of(url: str | None) -> Path | None:
+    """The store's file; None where it is on a server.
+
+    Raises:
+        BadInput: `url` names no store.
+    """
+    return engine.database_at(url or default_url()).path
+
+
 def wakeups(
     connection: sa.Connection,
     goal: int,
@@ -161,7 +173,7 @@ def wakeups(
         statement = statement.where(t.wakeups.c.seq.in_(numbers))
     if newest is not None:
         statement = statement.limit(newest)
-    rows = connection.execute(statement.offset(skip) if skip else statement).all()
+    rows = held(connection, statement.offset(skip) if skip else statement, lambda row: f"wakeup {row.seq}")
     return [_wakeup(row) for row in reversed(rows)]
 
 
@@ -180,7 +192,8 @@ def contexts(connection: sa.Connection, wakeup: int, *, later: bool = False) -> 
     chosen = [t.contexts.c.wakeup == wakeup]
     if not later:
         chosen.append(t.contexts.c.n == 0)
-    rows = connection.execute(sa.select(t.contexts).where(*chosen).order_by(t.contexts.c.n)).all()
+    statement = sa.select(t.contexts).where(*chosen).order_by(t.contexts.c.n)
+    rows = held(connection, statement, lambda row: f"context {row.n}")
     texts = bodies.shown(connection, [row.body for row in rows])
     return [
         ContextSeen(
@@ -196,14 +209,13 @@ def contexts(connection: sa.Connection, wakeup: int, *, later: bool = False) -> 
 
 
 def _sections(value: Any) -> Sequence[Mapping[str, Any]]:
-    known = isinstance(value, list) and all(
-        isinstance(one, Mapping) and isinstance(one.get("tokens"), int) and "name" in one for one in value
-    )
-    if not known:
-        raise StoreUnreadable(
-            f"a context's sections are {value!r}, a list with names and tokens was expected"
-        )
-    return list(value)
+    found = objects("a context's sections", value, "name", "tokens")
+    for one in found:
+        if not isinstance(one["tokens"], int):
+            raise StoreUnreadable(
+                f"section {one['name']}: tokens is {one['tokens']!r}, a number was expected"
+            )
+    return found
 
 
 def checks(connection: sa.Connection, goal: int, *, newest: int = 50) -> list[CheckSeen]:
@@ -219,12 +231,13 @@ def checks_of(connection: sa.Connection, goal: int, wakeup: int) -> list[CheckSe
 
 
 def _checks(connection: sa.Connection, ids: sa.Select[tuple[int]]) -> list[CheckSeen]:
-    rows = connection.execute(
+    statement = (
         sa.select(t.checks, t.wakeups.c.seq.label("wakeup_seq"))
         .outerjoin(t.wakeups, t.wakeups.c.id == t.checks.c.wakeup)
         .where(t.checks.c.id.in_(ids))
         .order_by(t.checks.c.id)
-    ).all()
+    )
+    rows = held(connection, statement, lambda row: f"check of {row.subject}")
     tails = bodies.shown(connection, [row.tail for row in rows])
     return [
         CheckSeen(
@@ -252,9 +265,8 @@ def last_checks(connection: sa.Connection, goal: int, revision: int) -> dict[str
 
 def inbox(connection: sa.Connection, goal: int, *, newest: int = 50) -> list[Said]:
     """What users said to the goal, oldest first."""
-    rows = connection.execute(
-        sa.select(t.inbox).where(t.inbox.c.goal == goal).order_by(t.inbox.c.id.desc()).limit(newest)
-    ).all()
+    statement = sa.select(t.inbox).where(t.inbox.c.goal == goal).order_by(t.inbox.c.id.desc()).limit(newest)
+    rows = held(connection, statement, lambda row: row.kind)
     return [
         Said(row.kind, row.text, row.at, row.question, row.superseded_by is None) for row in reversed(rows)
     ]
@@ -278,6 +290,7 @@ def _wakeup(row: sa.Row[Any]) -> WakeupSeen:
         rejections=row.rejections,
         progress=row.progress,
         progress_by=_facts(row, "progress_by"),
+        sandbox=row.sandbox,
         started_at=row.started_at,
         ended_at=row.ended_at,
         context_tokens=row.context_tokens,
@@ -288,7 +301,5 @@ def _wakeup(row: sa.Row[Any]) -> WakeupSeen:
 
 
 def _facts(row: sa.Row[Any], column: str) -> Mapping[str, Any]:
-    value = getattr(row, column) or {}
-    if not isinstance(value, Mapping):
-        raise StoreUnreadable(f"wakeup {row.seq}: {column} is {value!r}, an object was expected")
+    value = an_object(f"wakeup {row.seq}: {column}", getattr(row, column) or {})
     return {k: v for k, v in value.items() if k != "v"}

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from goalmode.state import bodies
 from goalmode.state import tables as t
+from goalmode.state.shape import an_object, held, objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ def turns(
         )
     if limit is not None:
         statement = statement.limit(limit)
-    rows = list(connection.execute(statement.offset(offset) if offset else statement))
+    statement = statement.offset(offset) if offset else statement
+    rows = held(connection, statement, lambda row: f"turn {row.wakeup_seq}.{row.seq}")
     calls = _calls(connection, [row.id for row in rows])
     return [_turn(row, calls.get(row.id, ())) for row in (reversed(rows) if newest else rows)]
 
@@ -112,9 +114,10 @@ def _calls(connection: sa.Connection, turns: Sequence[int]) -> Mapping[int, Sequ
     found: dict[int, list[CallSeen]] = {}
     for start in range(0, len(turns), 500):
         chunk = t.tool_calls.c.turn.in_(turns[start : start + 500])
-        rows = connection.execute(
+        statement = (
             sa.select(t.tool_calls).where(chunk).order_by(t.tool_calls.c.turn, t.tool_calls.c.position)
         )
+        rows = held(connection, statement, lambda row: f"call {row.call_id}")
         for row in rows:
             found.setdefault(row.turn, []).append(_call(row))
     return found
@@ -127,11 +130,20 @@ def texts(connection: sa.Connection, seen: Sequence[TurnSeen]) -> Mapping[int, s
 
 
 def reply_of(text: str) -> tuple[str, Mapping[str, str]]:
-    """What a stored reply said, and the raw arguments of its calls by their ids; none of one that was pruned."""
-    if text == bodies.PRUNED:
+    """What a stored reply said, and the raw arguments of its calls by their ids; none of one that was pruned.
+
+    Raises:
+        StoreUnreadable: it has another shape.
+    """
+    if text == bodies.PRUNED or not text:
         return text, {}
-    value = json.loads(text) if text else {}
-    return value.get("text", ""), {call["id"]: call["arguments"] for call in value.get("calls", ())}
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    found = an_object("a stored reply", value)
+    calls = objects("calls of a stored reply", found.get("calls", []), "id", "arguments")
+    return str(found.get("text", "")), {str(call["id"]): str(call["arguments"]) for call in calls}
 
 
 def _call(row: sa.Row[Any]) -> CallSeen:
@@ -150,6 +162,8 @@ def _call(row: sa.Row[Any]) -> CallSeen:
 
 
 def _turn(row: sa.Row[Any], calls: Sequence[CallSeen]) -> TurnSeen:
+    what = f"turn {row.wakeup_seq}.{row.seq}"
+    price = None if row.price is None else an_object(f"{what}: price", row.price)
     return TurnSeen(
         wakeup=row.wakeup_seq,
         seq=row.seq,
@@ -171,8 +185,8 @@ def _turn(row: sa.Row[Any], calls: Sequence[CallSeen]) -> TurnSeen:
         output=row.output,
         estimated=row.estimated,
         cost_micro=row.cost_micro,
-        price=None if row.price is None else {k: v for k, v in row.price.items() if k != "v"},
-        repairs=row.repairs or (),
+        price=None if price is None else {k: v for k, v in price.items() if k != "v"},
+        repairs=objects(f"{what}: repairs", row.repairs or [], "kind", "message", "why"),
         reply=row.reply,
         calls=tuple(calls),
     )

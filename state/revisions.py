@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +19,12 @@ from goalmode.state.store import Store
 
 def contract_rows(connection: sa.Connection, table: sa.Table, goal: int) -> Sequence[sa.Row[Any]]:
     """Requirements, deliverables or protected files of a goal, in the contract's order."""
-    return connection.execute(sa.select(table).where(table.c.goal == goal).order_by(table.c.position)).all()
+    return connection.execute(_rows_of(table), {"wanted": goal}).all()
+
+
+@cache
+def _rows_of(table: sa.Table) -> sa.Select[Any]:
+    return sa.select(table).where(table.c.goal == sa.bindparam("wanted")).order_by(table.c.position)
 
 
 def write_contract(

@@ -70,9 +70,8 @@ def hold(store: Store, claimed: Claimed, pending: Pending, *, now: datetime) -> 
 
 def attempt(store: Store, claimed: Claimed, usage: Usage) -> None:
     """Count one call of settlement, and reserve what it may cost, before it is sent."""
-    attempts = t.wakeups.c.settlement_attempts + 1
     with store.writing(durable=False) as connection:
-        guard(store, connection, claimed, settlement_attempts=attempts, **reserved(claimed.price, usage))
+        guard(store, connection, claimed, add={"settlement_attempts": 1}, **reserved(claimed.price, usage))
 
 
 def finish(store: Store, claimed: Claimed, settlement: SettlementState, *, now: datetime) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from goalmode.domain.clock import Clock, SystemClock
 from goalmode.domain.redact import Redactor
@@ -146,13 +147,13 @@ class Store:
         served = self.database.lease_now
         return served if served is not None and isinstance(self.clock, SystemClock) else self.clock.lease_ms()
 
-    def lease_ms(self) -> int:
-        """The same as a number."""
+    def lease_ms(self, connection: sa.Connection | None = None) -> int:
+        """The same as a number, asked for in the transaction of `connection` if there is one."""
         now = self.lease_now()
         if isinstance(now, int):
             return now
-        with self.reading() as connection:
-            return int(connection.execute(sa.select(now)).scalar_one())
+        with self.reading() if connection is None else nullcontext(connection) as asked:
+            return int(asked.execute(sa.select(now)).scalar_one())
 
     def is_void(self, lease: Lease, *, now_ms: int | None = None) -> bool:
         """Whether somebody else may take over from the owner of an open wakeup; `now_ms` is of `lease_ms`."""
@@ -181,7 +182,9 @@ class Store:
         return self.database.locks() / f"{goal}.{fence}"
 
     def close(self) -> None:
+        """What is in use just now, such as for a sign of life, is closed as soon as it comes back."""
         for one in (self._read, *self._writers):
+            event.listen(one.pool, "checkin", lambda _dbapi, record: record.invalidate())
             one.dispose()
 
     def __enter__(self) -> Store:

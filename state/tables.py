@@ -19,6 +19,7 @@ from goalmode.domain.exits import ExitReason, GoalStatus
 from goalmode.domain.goal import Control
 from goalmode.domain.memory import MemoryKind, SettlementState
 from goalmode.domain.questions import QuestionKind, QuestionStatus
+from goalmode.domain.sandbox import SandboxMode
 from goalmode.domain.signals import StopReason
 from goalmode.domain.wake import WATCHED, SourceKind, SourceStatus
 from goalmode.domain.work import ItemKind, ItemStatus, Provenance
@@ -178,6 +179,7 @@ class WakeupRow(SQLModel, table=True):
             postgresql_where=sa.text("exit_reason IS NULL"),
         ),
         c.words("exit_reason", ExitReason),
+        c.words("sandbox", SandboxMode),
     )
     id: int | None = c.key()
     goal: int | None = c.ref("goals.id")
@@ -205,6 +207,7 @@ class WakeupRow(SQLModel, table=True):
     pending_exit: dict[str, Any] | None = c.json(nullable=True)
     settlement_attempts: int = c.whole(zero=True)
     progress_by: dict[str, Any] | None = c.json(nullable=True)
+    sandbox: str = c.word(first=SandboxMode.NONE.value)
     started_at: datetime | None = c.time(nullable=False)
     ended_at: datetime | None = c.time()
 

@@ -17,6 +17,7 @@ from goalmode.errors import NotAllowed
 from goalmode.state import bodies, goals, questions, snapshot, wake_sources
 from goalmode.state import tables as t
 from goalmode.state.columns import UTCDateTime
+from goalmode.state.shape import held
 from goalmode.state.store import Store
 from goalmode.state.transfer_shape import (
     CHECKS,
@@ -75,7 +76,7 @@ class _Reader:
     def rows(self, part: Part) -> list[dict[str, Any]]:
         order = part.table.c[part.unique or "id"]
         statement = sa.select(part.table).where(part.table.c.goal == self._goal).order_by(order)
-        return self._made(part, self._connection.execute(statement).all())
+        return self._made(part, held(self._connection, statement, lambda row: part.name))
 
     def own(self, part: Part, row: sa.Row[Any]) -> dict[str, Any]:
         """The columns that are in the file as they are."""
@@ -117,7 +118,7 @@ class _Reader:
         found: dict[int, list[dict[str, Any]]] = {}
         for ids in _chunks([row.id for row in rows]):
             statement = sa.select(part.table).where(owner.in_(ids)).order_by(owner, order)
-            inner = self._connection.execute(statement).all()
+            inner = held(self._connection, statement, lambda row: part.name)
             for row, made in zip(inner, self._made(part, inner), strict=True):
                 found.setdefault(row._mapping[owner.name], []).append(made)
         return found

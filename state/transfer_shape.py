@@ -80,7 +80,7 @@ WAKEUPS = _part(
     "wakeups",
     t.wakeups,
     "seq fence owner revision exit_reason exit_detail exit_facts turns tokens recoveries rejections progress "
-    "progress_by settlement_attempts started_at ended_at",
+    "progress_by settlement_attempts sandbox started_at ended_at",
     places=("inbox_seen",),
     unique="seq",
     required=("exit_reason",),

@@ -17,8 +17,9 @@ from goalmode.domain.cost import Price, cost_of, reserve_of
 from goalmode.domain.exits import ExitReason, GoalStatus
 from goalmode.domain.goal import Control, Goal, Obstacle
 from goalmode.domain.messages import Usage
+from goalmode.domain.sandbox import SandboxMode
 from goalmode.errors import Fenced
-from goalmode.state import bodies, mapping
+from goalmode.state import bodies, mapping, statements
 from goalmode.state import tables as t
 from goalmode.state.exclusion import lock_goal
 from goalmode.state.owner import Lease, Owner
@@ -50,12 +51,13 @@ class OpenWakeup:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """This process's hold on a goal. `price` is of the tokens of the model that it is run with."""
+    """This process's hold on a goal. `uid` is the goal's, `price` is of the tokens of the model that it is run with."""
 
     goal: int
     wakeup: int
     seq: int
     fence: int
+    uid: str
     price: Price | None = None
 
 
@@ -103,14 +105,14 @@ def was_interrupted(connection: sa.Connection, goal: int, seq: int) -> bool:
 def control(store: Store, goal: int) -> Control:
     """What a user asks of the goal's wakeup; a deleted goal is to be aborted."""
     with store.reading() as connection:
-        asked = connection.execute(sa.select(t.goals.c.control).where(t.goals.c.id == goal)).scalar()
+        asked = statements.look_up(connection, t.goals.c.control, goal)
     return Control.ABORT if asked is None else Control(asked)
 
 
 def current_fence(store: Store, goal: int) -> int:
     """The goal's fence now; -1 if the goal is gone."""
     with store.reading() as connection:
-        fence = connection.execute(sa.select(t.goals.c.fence).where(t.goals.c.id == goal)).scalar()
+        fence = statements.look_up(connection, t.goals.c.fence, goal)
     return -1 if fence is None else int(fence)
 
 
@@ -125,6 +127,7 @@ def claim(
     now: datetime,
     price: Price | None = None,
     delivery: int | None = None,
+    sandbox: SandboxMode = SandboxMode.NONE,
 ) -> Claimed | None:
     """Take the goal for one wakeup, if it is still what the context was rendered from; None if it is not.
 
@@ -135,6 +138,7 @@ def claim(
         counted: whether it counts towards the goal's wakeups (not one that only finds its budget spent).
         price: of the model's tokens, for all that the wakeup spends.
         delivery: by which the goal came here; it must be the newest, and have claimed nothing yet.
+        sandbox: what its commands run in.
     """
     owner = store.owner
     delivered = () if delivery is None else (t.goals.c.delivery == delivery, t.goals.c.issued_at.is_not(None))
@@ -181,6 +185,7 @@ def claim(
                 recoveries=0,
                 rejections=0,
                 progress=0,
+                sandbox=sandbox.value,
                 **reserved(price, reserve),
                 started_at=now,
             )
@@ -188,7 +193,7 @@ def claim(
         ).scalar_one()
         if context is not None:
             _store_context(store, connection, wakeup, 0, context)
-        return Claimed(goal.id, int(wakeup), seq, int(fence), price)
+        return Claimed(goal.id, int(wakeup), seq, int(fence), goal.uid, price)
 
 
 def begin_anew(
@@ -206,6 +211,16 @@ def begin_anew(
     with store.writing(durable=False) as connection:
         guard(store, connection, claimed, **reserved(claimed.price, reserve), inbox_seen=inbox_seen)
         _store_context(store, connection, claimed.wakeup, n, context)
+
+
+def replace_first(store: Store, connection: sa.Connection, claimed: Claimed, context: StoredContext) -> None:
+    """Put another context in the place of the first one, which the model has not seen, as part of a larger commit."""
+    first = (t.contexts.c.wakeup == claimed.wakeup, t.contexts.c.n == 0)
+    old = connection.execute(sa.select(t.contexts.c.body, t.contexts.c.messages).where(*first)).first()
+    connection.execute(sa.delete(t.contexts).where(*first))
+    if old is not None:
+        connection.execute(sa.delete(t.bodies).where(t.bodies.c.id.in_([i for i in old if i is not None])))
+    _store_context(store, connection, claimed.wakeup, 0, context)
 
 
 def _store_context(
@@ -228,27 +243,34 @@ def _store_context(
     )
 
 
-def guard(store: Store, connection: sa.Connection, claimed: Claimed, **changes: Any) -> None:
-    """Take the goal, renew the lease and make `changes` to the wakeup's row.
+def guard(
+    store: Store,
+    connection: sa.Connection,
+    claimed: Claimed,
+    *,
+    add: Mapping[str, int] = statements.NOTHING,
+    **changes: Any,
+) -> None:
+    """Take the goal, renew the lease, make `changes` to the wakeup's row and `add` to its numbers.
 
     Raises:
         Fenced: the wakeup is no longer this process's.
     """
     lock_goal(connection, claimed.goal)
-    _renew(store, connection, claimed, **changes)
+    _renew(store, connection, claimed, add, **changes)
 
 
-def _renew(store: Store, connection: sa.Connection, claimed: Claimed, **changes: Any) -> None:
-    renewed = connection.execute(
-        sa.update(t.wakeups)
-        .where(
-            t.wakeups.c.id == claimed.wakeup,
-            t.wakeups.c.fence == claimed.fence,
-            t.wakeups.c.exit_reason.is_(None),
-        )
-        .values(lease_ms=store.lease_now() + store.lease_length, **changes)
-    )
-    if renewed.rowcount != 1:
+def _renew(
+    store: Store,
+    connection: sa.Connection,
+    claimed: Claimed,
+    add: Mapping[str, int] = statements.NOTHING,
+    **changes: Any,
+) -> None:
+    open_here = {"id": claimed.wakeup, "fence": claimed.fence, "exit_reason": None}
+    lease_ms = store.lease_ms(connection) + store.lease_length
+    renewed = statements.update(connection, t.wakeups, open_here, add=add, lease_ms=lease_ms, **changes)
+    if renewed != 1:
         raise Fenced
 
 
@@ -289,25 +311,19 @@ def charge(
 ) -> None:
     """Add to the goal's and the wakeup's totals. `cost_micro`: None for what the usage costs at the wakeup's price."""
     cost = cost_of(claimed.price, usage) if cost_micro is None else cost_micro
-    connection.execute(
-        sa.update(t.goals)
-        .where(t.goals.c.id == claimed.goal)
-        .values(
-            spent_turns=t.goals.c.spent_turns + turns,
-            spent_input=t.goals.c.spent_input + usage.input,
-            spent_cached=t.goals.c.spent_cached + usage.cached,
-            spent_cache_write=t.goals.c.spent_cache_write + usage.cache_write,
-            spent_output=t.goals.c.spent_output + usage.output,
-            spent_cost_micro=t.goals.c.spent_cost_micro + cost,
-            spent_active_ms=t.goals.c.spent_active_ms + active_ms,
-            updated_at=now,
-        )
-    )
-    connection.execute(
-        sa.update(t.wakeups)
-        .where(t.wakeups.c.id == claimed.wakeup)
-        .values(turns=t.wakeups.c.turns + turns, tokens=t.wakeups.c.tokens + usage.tokens)
-    )
+    spent = {
+        "spent_turns": turns,
+        "spent_input": usage.input,
+        "spent_cached": usage.cached,
+        "spent_cache_write": usage.cache_write,
+        "spent_output": usage.output,
+        "spent_cost_micro": cost,
+        "spent_active_ms": active_ms,
+    }
+    statements.update(connection, t.goals, {"id": claimed.goal}, add=spent, updated_at=now)
+    if turns or usage.tokens:
+        by_wakeup = {"turns": turns, "tokens": usage.tokens}
+        statements.update(connection, t.wakeups, {"id": claimed.wakeup}, add=by_wakeup)
 
 
 def met_obstacle(store: Store, claimed: Claimed, obstacle: str, requirement: str = "") -> Obstacle:

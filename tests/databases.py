@@ -49,6 +49,12 @@ def connection(url: str) -> Any:
     return _open[url]
 
 
+def forget() -> None:
+    """Use none of them again: a server has been stopped, or has ended them."""
+    while _open:
+        _open.popitem()[1].close()
+
+
 def create(source: str = "") -> str:
     """A new database, empty or like the one at `source`."""
     name = f"test_{os.getpid()}_{next(_NUMBERS)}"

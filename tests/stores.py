@@ -54,7 +54,7 @@ class Stores:
 
     def upgrade(self, database: Database, found: str | None) -> Path | None:
         """What `goalmode.state.migrate.upgrade` does, for a file without tables by a copy of one that has them."""
-        if found is not None or database.path is None:
+        if found is not None or database.path is None or self._pool is not None:
             return upgrade(database, found)
         with (
             contextlib.closing(sqlite3.connect(self._blank)) as blank,

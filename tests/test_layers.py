@@ -18,14 +18,15 @@ _STORE = _VALUES | {"state", "migrations"}
 _LEAVES = _STORE | {"context", "model", "tools"}
 _LOOP = _LEAVES | {"settle", "loop"}
 _OVER_GOALS = _LOOP | {"orchestrator"}
-_ENGINE = _OVER_GOALS | {"inspection", "scheduler", "settings", "workflows"}
+_ENGINE = _OVER_GOALS | {"inspection", "scheduler", "servers", "settings", "workflows"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "domain": set(),
     "errors": {"domain"},
     "platforms": set(),
     "templates": set(),
-    "settings": _VALUES | {"model"},
+    "servers": _VALUES,
+    "settings": _VALUES | {"model", "servers"},
     "workflows": _VALUES,
     "state": _STORE,
     "migrations": _STORE,
@@ -40,8 +41,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "reflect": _OVER_GOALS
     | {"platforms", "settings", "workflows", "wiring"},  # GenericAgent loads it: it puts itself together
     "testing": _VALUES | {"model", "state"},
+    "audit": set(),
+    "evals": _VALUES | {"context", "model"},
+    "bench": _ENGINE | {"wiring"},
     "wiring": _ENGINE | {"templates"},
-    "cli": _ENGINE | {"platforms", "wiring", "reflect", "goalmode", "web"},
+    "cli": _ENGINE | {"audit", "evals", "platforms", "wiring", "reflect", "goalmode", "web"},
     "web": _ENGINE | {"wiring", "goalmode"},
     "__main__": {"cli"},
     "goalmode": _ENGINE | {"wiring"},  # goalmode/__init__.py: the public names
@@ -70,17 +74,25 @@ HOMES = {
     "click": {"cli"},
     "cronsim": {"orchestrator"},
     "dbos": {"scheduler"},
-    "httpx": {"model"},
+    "httpx": {"bench", "model"},
     "httpx_sse": {"model"},
+    "httpx2": {"tools"},
     "jinja2": {"context", "model", "web"},
     "markupsafe": {"web"},
+    "matplotlib": {"evals"},
+    "mcp": {"tools"},
+    "mcp_types": {"tools"},
+    "pydantic": {"tools"},
     "rich": {"cli"},
     "sqlalchemy": {"state", "migrations"},
-    "sqlite3": {"state", "migrations"},
+    "sqlite3": {"bench", "state", "migrations"},
     "sqlmodel": {"state", "migrations"},
     "stamina": {"model"},
     "starlette": {"web"},
     "tiktoken": {"context"},
+    "tree_sitter": {"audit"},
+    "tree_sitter_javascript": {"audit"},
+    "tree_sitter_typescript": {"audit"},
     "uvicorn": {"web"},
 }
 """A library is one room's business: nobody else notices when it is exchanged."""

@@ -10,6 +10,7 @@ import pytest
 
 from goalmode.domain.cost import Price
 from goalmode.domain.profile import CallIds, ModelProfile, Protocol
+from goalmode.domain.sandbox import SandboxSettings
 from goalmode.errors import BadInput, ConfigError
 from goalmode.settings import Settings, api_key, load_settings, resolve_profile
 
@@ -224,6 +225,12 @@ WRONG = {
         "redact.patterns: 'x*' is not valid: a regular expression that",
     ),
     "newline in a key": ('[models.a]\n"x\\ny" = 1\n', "models.a.x\\ny: unknown key"),
+    "sandbox key": ('[sandbox]\nwrite = ["/"]', "sandbox.write: unknown key; known are mode, read, env"),
+    "sandbox mode": ('[sandbox]\nmode = "docker"', "sandbox.mode: 'docker' is not valid: auto or bwrap"),
+    "sandbox read": ('[sandbox]\nread = "/opt"', "sandbox.read: '/opt' is not valid: a list of paths"),
+    "sandbox relative": ('[sandbox]\nread = ["opt"]', "a list of paths that begin with / or ~/"),
+    "sandbox env": ('[sandbox]\nenv = ["A=b"]', "a list of names of environment variables"),
+    "sandbox no table": ('sandbox = "none"', "sandbox: 'none' is not valid: a table, [sandbox]"),
     "syntax": ("[models\n", "not valid TOML: "),
     "syntax with line": ('\n\nmodel = "\n', "line 3"),
 }
@@ -241,6 +248,19 @@ def test_what_is_wrong_is_one_line(write: Write, content: str, said: str) -> Non
     assert said in message
     assert message.isprintable()
     assert "canary" not in message
+
+
+def test_the_sandbox_that_is_configured(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths of the home directory, names of variables; the environment's word comes before the file's."""
+    monkeypatch.setenv("HOME", "/home/me")
+    path = write('[sandbox]\nmode = "landlock"\nread = ["~/.rustup", "/data"]\nenv = ["CC"]')
+
+    found = load_settings(path, {}).sandbox
+    assert found == SandboxSettings("landlock", ("/home/me/.rustup", "/data"), ("CC",))
+    assert load_settings(path, {"GOALMODE_SANDBOX": "none"}).sandbox == replace(found, mode="none")
+    assert load_settings(None, {"GOALMODE_SANDBOX": ""}).sandbox == SandboxSettings("auto")
+    with pytest.raises(ConfigError, match=r"^\$GOALMODE_SANDBOX: 'off' is not valid: auto or bwrap"):
+        load_settings(path, {"GOALMODE_SANDBOX": "off"})
 
 
 def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:

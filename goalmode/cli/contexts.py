@@ -13,6 +13,7 @@ from goalmode.cli.options import UTF8, Common, common
 from goalmode.cli.output import exactly, say, say_json, table
 from goalmode.cli.stores import reading
 from goalmode.domain.goal import Goal
+from goalmode.domain.text import counted
 from goalmode.inspection import contexts
 from goalmode.inspection.diff import difference
 from goalmode.settings import load_settings
@@ -75,7 +76,8 @@ def _sections(found: Mapping[str, Any], common: Common) -> None:
     if common.json:
         say_json(found)
         return
-    say(f"Context of wakeup {found['wakeup']}: {found['tokens']:,} tokens ({found['encoding']})", strong=True)
+    size = f"{counted(found['tokens'], 'token')} ({found['encoding']})"
+    say(f"Context of wakeup {found['wakeup']}: {size}", strong=True)
     rows = [
         [s["name"], f"{s['tokens']:,}", _share(s["tokens"], found["tokens"]),
          str(s.get("left_out", 0)), str(s.get("withheld", 0))]
@@ -112,8 +114,7 @@ def _sizes(section: Mapping[str, Any]) -> str:
 def _changes(changes: list[Mapping[str, Any]]) -> None:
     for change in changes:
         if change["op"] == "same":
-            count = len(change["items"])
-            say(f"    ({count} item{'s' * (count != 1)} the same)")
+            say(f"    ({counted(len(change['items']), 'item')} the same)")
             continue
         for item in change["items"]:
             head, *more = item.split("\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from functools import partial
 
 import anyio
@@ -26,9 +27,17 @@ from goalmode.wiring import for_checks
 def check(goal_id: str, common: Common) -> int:
     """Run the contract's checks now, without a model. Exits 0 if all hold, else 1."""
     with changing(common, goal_id) as (store, goal):
-        environment, store.redact = for_checks(goal, common.config, os.environ)
-        run = partial(check_contract, store, goal, environment=environment, redact=store.redact)
-        found = anyio.run(run)
+        environment, store.redact, confinement = for_checks(store, goal, common.config, os.environ)
+        run = partial(
+            check_contract,
+            store,
+            goal,
+            environment=environment,
+            redact=store.redact,
+            confinement=confinement,
+        )
+        with closing(confinement):
+            found = anyio.run(run)
     if common.json:
         say_json(_described(found))
     elif not common.quiet:

@@ -14,7 +14,7 @@ from goalmode.cli.output import remark
 from goalmode.cli.stores import command_here
 from goalmode.domain.contract import CheckKind, ProtectedFile, Requirement
 from goalmode.domain.goal import Goal
-from goalmode.domain.text import one_line
+from goalmode.domain.text import counted, one_line
 from goalmode.orchestrator.contract import parse_file_check, warnings
 
 contract_options = together(
@@ -121,4 +121,4 @@ def _quoted(file: ProtectedFile) -> str:
 
 def _many(count: int, what: str) -> str:
     noun, rest = what.split(" ", 1)
-    return f"{count} {noun if count == 1 else noun + 's'} {rest}"
+    return f"{counted(count, noun)} {rest}"

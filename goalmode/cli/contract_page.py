@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from goalmode.cli.output import say, table
-from goalmode.domain.text import one_line
+from goalmode.domain.text import counted, one_line
 from goalmode.orchestrator.check import Checked, Line
 
 Row = Mapping[str, Any]
@@ -89,7 +89,7 @@ def _evidence(requirement: Row) -> Iterator[str]:
 
 
 def _deliverable(found: Row) -> str:
-    state = found["problem"] or ("missing" if not found["exists"] else f"{found['size']} bytes")
+    state = found["problem"] or ("missing" if not found["exists"] else counted(found["size"], "byte"))
     hashes = [
         f"{word} {found[name][:12]}"
         for word, name in (("seen", "seen_sha256"), ("verified", "verified_sha256"))

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +18,7 @@ from goalmode.cli.contract_options import (
     resting,
     tell,
 )
+from goalmode.cli.mcp_options import chosen, may_be_named, mcp_options, tell_servers
 from goalmode.cli.options import (
     UTF8,
     Common,
@@ -28,10 +28,12 @@ from goalmode.cli.options import (
     refuse_credentials,
 )
 from goalmode.cli.output import remark, say, say_json
+from goalmode.cli.sandbox_options import asked, sandbox_options, told, usable
 from goalmode.cli.stores import changing, command_here, reading, writing
 from goalmode.domain.budget import Limits
 from goalmode.domain.clock import SystemClock
 from goalmode.domain.goal import ContextPolicy, Goal, GoalSettings, GoalSpec
+from goalmode.domain.outside import PREFIX
 from goalmode.domain.wake import Planned
 from goalmode.domain.workflow import Known, Workflow
 from goalmode.errors import BadInput
@@ -103,13 +105,15 @@ from goalmode.workflows.load import SHIPPED, load_workflow, shipped
     "--tools", metavar="A,B", type=UTF8, help="The only tools allowed beside those that save state."
 )
 @click.option("--no-shell", is_flag=True, help="Every tool but the shell.")
+@mcp_options
+@sandbox_options
 @click.option("--no-user-tools", is_flag=True, help="No long-term memory, and no settlement into it.")
 @click.option("--autonomous", is_flag=True, help="An unattended flow: it does not settle when it ends.")
 @click.option(
     "--after", metavar="ID", type=UTF8, help="Not due before that goal is over; `schedule` says more."
 )
 @common  # fmt: skip
-def new(objective: str, workspace: str, common: Common, **given: Any) -> int:
+def new(objective: str, common: Common, **given: Any) -> int:
     """Create a goal and print its id. OBJECTIVE is a text, - for standard input, or @FILE.
 
     Nothing runs yet: `goalmode run ID` wakes it.
@@ -118,7 +122,7 @@ def new(objective: str, workspace: str, common: Common, **given: Any) -> int:
     configured = load_settings(common.config, os.environ)
     spec = GoalSpec(
         given_text(objective, "objective"),
-        workspace,
+        given["workspace"],
         requirements_of(given),
         tuple(given["deliverables"]),
         _limits(given, now),
@@ -129,7 +133,8 @@ def new(objective: str, workspace: str, common: Common, **given: Any) -> int:
         configured, spec.settings.model, spec.settings.base_url, spec.settings.api_key_env
     )
     refuse_unpriced(spec.limits, profile)
-    checked(spec, now)  # Before a store is made: what is refused leaves nothing behind.
+    # Before a store is made: what is refused leaves nothing behind.
+    sandbox = usable(checked(spec, now), configured, common)
     if given["after"] is not None:
         with reading(common, given["after"]):
             pass
@@ -140,7 +145,7 @@ def new(objective: str, workspace: str, common: Common, **given: Any) -> int:
     else:
         say(goal.uid)
     if not common.quiet:
-        _explain(goal, profile.api_key_env, common)
+        _explain(goal, profile.api_key_env, common, told(goal, sandbox, configured))
     return 0
 
 
@@ -156,10 +161,14 @@ def new(objective: str, workspace: str, common: Common, **given: Any) -> int:
     type=UTF8,
     help="A requirement (R1), deliverable or protection that is no longer wanted. Repeatable.",
 )
+@mcp_options
+@sandbox_options
 @common  # fmt: skip
 def edit(goal_id: str, objective: str | None, drop: Sequence[str], common: Common, **given: Any) -> int:
     """Change what a goal asks for. A running wakeup is told; a goal that was done is open again."""
+    configured = load_settings(common.config, os.environ)
     with changing(common, goal_id) as (store, before):
+        given["servers"] = chosen(given, configured, before.workspace)
         goal = _edited(store, before, objective, drop, given)
     if common.json:
         stands = {"objective_revision": goal.revision, "status": goal.status.value}
@@ -195,7 +204,12 @@ def _edited(
         deliverables=deliverables if deliverables != paths else None,
         protect=given["protect"],
         unprotect=drop,
-        settings=replace(goal.settings, check_seconds=_check_seconds(given, goal.settings)),
+        settings=replace(
+            goal.settings,
+            check_seconds=_check_seconds(given, goal.settings),
+            mcp=goal.settings.mcp if given["servers"] is None else given["servers"],
+            **asked(given, goal.settings),
+        ),
     )
 
 
@@ -245,6 +259,8 @@ def _settings(given: dict[str, Any], configured: Settings) -> GoalSettings:
         user_tools=not given["no_user_tools"],
         autonomous=given["autonomous"],
         check_seconds=_check_seconds(given, GoalSettings()),
+        mcp=chosen(given, configured, given["workspace"]),
+        **asked(given, GoalSettings()),
     )
 
 
@@ -262,23 +278,22 @@ def _tools(listed: str | None, no_shell: bool) -> tuple[str, ...] | None:
     """The names allowed, each known; None for all."""
     known = [tool.name for tool in builtin_tools()]
     if listed is None:
-        return tuple(name for name in known if name != "shell") if no_shell else None
+        return (*(name for name in known if name != "shell"), f"{PREFIX}*") if no_shell else None
     names = [name.strip() for name in listed.split(",") if name.strip()]
-    unknown = [name for name in names if name not in known]
+    unknown = may_be_named(names, known)
     if unknown or not names:
-        raise BadInput("tools", unknown[0] if unknown else listed, f"names out of: {', '.join(known)}")
+        have = f"names out of: {', '.join(known)}; or those of MCP servers, such as {PREFIX}git__*"
+        raise BadInput("tools", unknown or listed, have)
     return tuple(name for name in names if not (no_shell and name == "shell"))
 
 
-def _explain(goal: Goal, key_name: str, common: Common) -> None:
+def _explain(goal: Goal, key_name: str, common: Common, shell: str) -> None:
     """Say what completion will rest on, and what an unattended goal may do."""
     remark("It ends only by a limit or by you." if goal.settings.until_budget else resting(goal))
     tell(goal, common)
+    tell_servers(goal, load_settings(common.config, os.environ))
     if goal.settings.tools is None or "shell" in goal.settings.tools:
-        remark(
-            f"Its shell runs as you in {Path(goal.workspace)}, unattended and without a sandbox: it can do what you "
-            "can, and nothing protects the contract from it. --no-shell leaves it out."
-        )
+        remark(shell)
     if key_name and not os.environ.get(key_name):
         remark(f"${key_name} is not set; it is needed to run.")
     remark(f"To run it: {command_here(common, f'goalmode run {goal.uid}')}")

@@ -11,6 +11,7 @@ import click
 from goalmode.cli.options import UTF8, Common, common
 from goalmode.cli.output import say, say_json
 from goalmode.cli.stores import looking, writing
+from goalmode.domain.text import counted
 from goalmode.errors import StoreError
 from goalmode.orchestrator.goals import parse_seconds
 from goalmode.state import invariants, reading, upkeep
@@ -50,8 +51,9 @@ def check(common: Common) -> int:
         for one in found.findings:
             say(f"{one.goal or 'store'}: {one.rule}: {one.detail}")
         if not common.quiet:
-            told = f"{len(found.findings)} findings" if found.findings else "sound"
-            say(f"{store.name}: {told}; {found.goals} goals, {found.wakeups} wakeups, {found.turns} turns")
+            told = counted(len(found.findings), "finding") if found.findings else "sound"
+            has = counted(found.goals, "goal"), counted(found.wakeups, "wakeup"), counted(found.turns, "turn")
+            say(f"{store.name}: {told}; {', '.join(has)}")
     return int(bool(found.findings))
 
 
@@ -99,7 +101,8 @@ def prune(older_than: str, common: Common) -> int:
         say_json({"store": store.name, **asdict(found)})
     elif not common.quiet:
         freed = "; `goalmode db vacuum` gives the space back" if found.bytes else ""
-        say(f"{found.goals} goals: {found.bodies} texts pruned, {found.bytes:,} bytes{freed}")
+        texts, size = counted(found.bodies, "text"), counted(found.bytes, "byte")
+        say(f"{counted(found.goals, 'goal')}: {texts} pruned, {size}{freed}")
     return 0
 
 

@@ -6,21 +6,25 @@ import os
 import platform
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
+from shutil import which
 from urllib.parse import urlsplit
 
 import click
 
-from goalmode.cli import findings
+from goalmode.cli import findings, sandbox_options
 from goalmode.cli.options import Common, common
 from goalmode.context.tokens import counter
 from goalmode.domain.cost import dollars
 from goalmode.domain.finding import Finding, State
 from goalmode.domain.profile import ModelProfile
+from goalmode.domain.text import counted, one_line
 from goalmode.errors import BadInput, ConfigError, GoalmodeError
+from goalmode.servers import resolve
 from goalmode.settings import O200K, Settings, api_key, default_path, load_settings, resolve_profile
 from goalmode.state import goals, reading
 from goalmode.state.goals import Unreadable
 from goalmode.state.store import Store
+from goalmode.tools.mcp import NEEDS_EXTRA, installed
 
 WAL_RESET_BUG = ((3, 7, 0), (3, 51, 3))
 """SQLite versions, from and below, in which a WAL reset can, rarely, corrupt a database with several writers."""
@@ -45,8 +49,9 @@ def _findings(common: Common) -> Iterator[Finding]:
         nothing = f"{default_path()}: not there; models are named on the command line"
         yield Finding("config", State.OK, nothing if settings.path is None else str(settings.path))
         yield from _models(settings, os.environ)
+        yield from _servers(settings, os.environ)
+        yield sandbox_options.finding(settings.sandbox)
     yield _vocabulary()
-    yield Finding("sandbox", State.WARNING, "none: the shell of a goal runs as you, without a sandbox")
 
 
 def sqlite_finding(found: tuple[int, ...]) -> Finding:
@@ -73,7 +78,7 @@ def _store(common: Common) -> Iterator[Finding]:
     except GoalmodeError as error:
         yield Finding("store", State.BROKEN, str(error))
         return
-    detail = f"{store.name}: {len(found)} goals, {size:,} bytes, schema {reading.HEAD}, {kind}"
+    detail = f"{store.name}: {counted(len(found), 'goal')}, {size:,} bytes, schema {reading.HEAD}, {kind}"
     yield Finding("store", State.OK, detail)
     for goal in found:
         if isinstance(goal, Unreadable):
@@ -90,6 +95,21 @@ def _models(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]
         yield _model(f"model {name}", resolve_profile(settings, name), environ)
     if settings.model and settings.model not in settings.models:
         yield _model("default model", resolve_profile(settings, settings.model), environ)
+
+
+def _servers(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """The MCP servers that goals have. None is started."""
+    for server in resolve(None, settings.mcp, environ):
+        name, told = f"mcp {server.name}", server.url and f"at {urlsplit(server.url).hostname}"
+        program = server.command[0] if server.command else ""
+        if not installed():
+            yield Finding(name, State.WARNING, NEEDS_EXTRA)
+        elif server.problem:
+            yield Finding(name, State.WARNING, server.problem)
+        elif program and "/" not in program and which(program) is None:
+            yield Finding(name, State.WARNING, f"{program}: there is no such program")
+        else:
+            yield Finding(name, State.OK, told or one_line(program, 200))
 
 
 def _model(name: str, profile: ModelProfile, environ: Mapping[str, str]) -> Finding:

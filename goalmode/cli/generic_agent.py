@@ -20,12 +20,14 @@ from goalmode.domain.clock import SystemClock
 from goalmode.domain.exits import EXIT_FACTS, Exit
 from goalmode.domain.goal import Goal
 from goalmode.domain.redact import Redactor
+from goalmode.domain.text import counted
 from goalmode.inspection.endings import told
 from goalmode.orchestrator.goals import create_goal, parse_seconds
 from goalmode.orchestrator.run import Ending, run_goal
 from goalmode.reflect import checkout, statefile
 from goalmode.settings import load_settings
 from goalmode.state.store import Store
+from goalmode.tools.capabilities import hide_memory
 
 
 @click.group("generic-agent")
@@ -114,6 +116,7 @@ def run(goal_id: str, llm_no: int, max_wait: str, common: Common) -> int:
 
     seconds = parse_seconds(max_wait, "max-wait")
     with changing(common, goal_id) as (store, goal):
+        hide_memory()
         driver = Driver(load(), store, goal, load_settings(common.config, os.environ), llm_no)
         return _ended(goal, _run(store, goal, driver.wake, seconds, common))
 
@@ -152,9 +155,9 @@ def _ended(goal: Goal, ending: Ending) -> int:
 def _explain(goal: Goal) -> None:
     deadline = goal.limits.deadline
     assert deadline is not None
-    left = (goal.limits.wakeups or 0) - goal.spent.wakeups
+    left = counted((goal.limits.wakeups or 0) - goal.spent.wakeups, "more wakeup")
     remark(
-        f"It goes on until {deadline.isoformat(timespec='seconds')} or for {left} more wakeups, in {goal.workspace}. "
+        f"It goes on until {deadline.isoformat(timespec='seconds')} or for {left}, in {goal.workspace}. "
         "Stop the process that runs the file before you wake it:"
     )
     remark(f'python agentmain.py --reflect "$(goalmode generic-agent path)" --goal {goal.uid}')

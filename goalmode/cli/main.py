@@ -57,6 +57,8 @@ PLACES = {
     "generic-agent": Place("goalmode.cli.generic_agent:generic_agent", "Goals that GenericAgent wakes."),
     "db": Place("goalmode.cli.db:db", "Check, copy and shrink the store itself."),
     "doctor": Place("goalmode.cli.doctor:doctor", "Check this installation, its store and its models."),
+    "eval": Place("goalmode.cli.evals:evals", "Try on one model what is said of models in general."),
+    "audit": Place("goalmode.cli.audit:audit", "Find code that guesses when an agent is done."),
     "demo": Place("goalmode.cli.demo:demo", "Compare replayed and rebuilt contexts, without a key."),
 }
 

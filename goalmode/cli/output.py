@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from textwrap import indent
 from typing import Any, TextIO
 
 import click
@@ -33,9 +34,9 @@ def is_terminal(stream: TextIO | None = None) -> bool:
     return wanted and (stream or sys.stdout).isatty()
 
 
-def _write(text: str, stream: TextIO | None = None) -> None:
+def _write(text: str, stream: TextIO | None = None, *, end: str = "\n") -> None:
     # The stream is given: click would put UTF-8 in the place of an encoding that it finds too poor.
-    click.echo(text, file=stream or sys.stdout)
+    click.echo(text + end, file=stream or sys.stdout, nl=False)
 
 
 def shown(text: str) -> str:
@@ -72,6 +73,15 @@ def exactly(text: str) -> None:
 def say_json(value: Any, *, indent: int | None = 2) -> None:
     """Print a JSON value: valid in every encoding, and harmless on a terminal."""
     _write(json_text(value, ascii=not _is_utf8(sys.stdout), indent=indent))
+
+
+def say_json_list(values: Iterable[Any]) -> None:
+    """Print a JSON list as its values come: the same text as `say_json` of all of them, without holding them all."""
+    ascii, between = not _is_utf8(sys.stdout), "["
+    for value in values:
+        _write(f"{between}\n{indent(json_text(value, ascii=ascii), '  ')}", end="")
+        between = ","
+    _write("[]" if between == "[" else "\n]")
 
 
 def json_text(value: Any, *, ascii: bool = False, indent: int | None = 2) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from goalmode.cli import asked, contract_page, sources
+from goalmode.cli import asked, contract_page, sandbox_options, sources
 from goalmode.cli.options import Common
 from goalmode.cli.output import pairs, say, table
 from goalmode.cli.stores import command_here
 from goalmode.domain.cost import dollars
-from goalmode.domain.text import one_line
+from goalmode.domain.text import counted, one_line
+from goalmode.inspection.limits import limits_told
 from goalmode.inspection.listing import UNREADABLE
 
 Row = Mapping[str, Any]
@@ -51,10 +52,12 @@ def goal(found: Row) -> None:
         ("workspace", found["workspace"]),
         ("model", settings["model"] or "the configured default"),
         ("movement", f"{found['movement']}, of the workflow {settings['workflow']['name']}"),
-        ("policy", f"{found['policy']}, {settings['max_turns']} turns a wakeup"),
+        ("policy", f"{found['policy']}, {counted(settings['max_turns'], 'turn')} a wakeup"),
+        *_servers(settings["mcp"]),
+        ("sandbox", sandbox_options.named(settings)),
         ("spent", _spent(found["spent"])),
         *_spends(found["spend_by_purpose"]),
-        ("limits", _limits(found["limits"])),
+        ("limits", limits_told(found["limits"])),
         ("revision", str(found["objective_revision"])),
         ("objective", found["objective"]),
     ]
@@ -67,6 +70,18 @@ def goal(found: Row) -> None:
     if found["wakeups"]:
         say()
         _wakeups(found["wakeups"])
+        older = found["wakeups_in_all"] - len(found["wakeups"])
+        if older:
+            more = f"goalmode timeline {found['id']} --offset {len(found['wakeups'])}"
+            say(f"{counted(older, 'older wakeup')}: {more}")
+
+
+def _servers(chosen: Sequence[Row] | None) -> list[tuple[str, str]]:
+    """The goal's own MCP servers; where it names none, the configuration says which there are."""
+    if chosen is None:
+        return []
+    told = [f"{one['name']}: {one['address'] or 'of goalmode.toml'}" for one in chosen]
+    return [("MCP servers", "\n".join(told) or "none")]
 
 
 def _obstacles(found: Row) -> None:
@@ -101,7 +116,7 @@ def _asked(found: Row) -> None:
 
 
 def _wakeups(found: Sequence[Row]) -> None:
-    head = ["WAKEUP", "ENDED", "TURNS", "TOKENS", "RECOVERED", "CONTEXT", "CLOSING", "DETAIL"]
+    head = ["WAKEUP", "ENDED", "TURNS", "TOKENS", "RECOVERED", "CONTEXT", "CLOSING", "SANDBOX", "DETAIL"]
     table(
         head,
         [
@@ -113,6 +128,7 @@ def _wakeups(found: Sequence[Row]) -> None:
                 str(w["recoveries"]),
                 "-" if w["context_tokens"] is None else f"{w['context_tokens']:,}",
                 "-" if w["completion_phrases"] is None else str(w["completion_phrases"]),
+                w["sandbox"],
                 one_line(w["exit_detail"], 120),
             ]
             for w in found
@@ -124,9 +140,8 @@ def turns(found: Sequence[Row]) -> None:
     """The list of `turns`: one line a model call, one a tool call."""
     for turn in found:
         state = "" if turn["state"] in ("done", "open") else f" ({turn['state']})"
-        tokens = f"{turn['usage']['tokens']:,} tokens" + (
-            " (estimated)" if turn["usage"]["estimated"] else ""
-        )
+        usage = turn["usage"]
+        tokens = counted(usage["tokens"], "token") + (" (estimated)" if usage["estimated"] else "")
         cost = "" if turn["price"] is None and not turn["cost_micro"] else f"  {dollars(turn['cost_micro'])}"
         ending = f"{turn['stop_reason']}{_raw(turn)}{state}"
         say(f"{turn['wakeup']}.{turn['seq']}  {turn['purpose']}  {ending}  {tokens}{cost}")
@@ -170,10 +185,14 @@ def why(found: Row, common: Common) -> None:
             strong=True,
         )
         pairs([(f"  {name}", _fact(value)) for name, value in ending["facts"].items() if name != "traceback"])
-        say(f"  after {ending['turns']} turns, {ending['recoveries']} recovery prompts of "
-            f"{ending['max_recoveries']}, {ending['rejections']} rejected claims, {_progress(ending)}")  # fmt: skip
+        recovered = f"{counted(ending['recoveries'], 'recovery prompt')} of {ending['max_recoveries']}"
+        rejected = counted(ending["rejections"], "rejected claim")
+        say(f"  after {counted(ending['turns'], 'turn')}, {recovered}, {rejected}, {_progress(ending)}")
         if ending["last_turn"]:
             say(f"  last reply: {_last_turn(ending)}")
+        for server in ending["servers"]:
+            if server["problem"] or server["left_out"]:
+                say(f"  {one_line(server['told'])}")
         for check in ending["checks"]:
             code = "" if check["exit_code"] is None else f" (exit {check['exit_code']})"
             say(f"  check {one_line(check['subject'])}: {'holds' if check['passed'] else 'fails'}{code}")
@@ -188,7 +207,8 @@ def why(found: Row, common: Common) -> None:
     if found["streak"]:
         say(f"Bad endings in a row: {found['streak']} of {found['streak_limit']} allowed.")
         for w in found["streak_wakeups"]:
-            told = f"  wakeup {w['wakeup']}: {w['exit_reason']} after {w['turns']} turns, {_progress(w)}"
+            after = f"{counted(w['turns'], 'turn')}, {_progress(w)}"
+            told = f"  wakeup {w['wakeup']}: {w['exit_reason']} after {after}"
             say(told + (f": {one_line(w['detail'], 200)}" if w["detail"] else ""))
     _going_on(found, common)
 
@@ -196,7 +216,7 @@ def why(found: Row, common: Common) -> None:
 def _progress(wakeup: Row) -> str:
     """How many signs of progress a wakeup gave, and of what."""
     of = ", ".join(f"{kind} {marks}" for kind, marks in wakeup["progress_by"].items() if marks)
-    return f"{wakeup['progress']} signs of progress" + (f" ({of})" if of else "")
+    return counted(wakeup["progress"], "sign of progress", "signs of progress") + (f" ({of})" if of else "")
 
 
 def _last_turn(ending: Row) -> str:
@@ -221,8 +241,10 @@ def _going_on(found: Row, common: Common) -> None:
     say(f"What makes it run again: {one_line(found['needs'])}.")
     if found["remedy"]:
         say(f"To go on: {command_here(common, found['remedy'])}")
-    if not found["contract_protected"]:
-        say("Its tools run without a sandbox: the contract is not protected from the agent.")
+    if found["sandbox"]:
+        say(sandbox_options.ran_in(found["sandbox"], network=found["network"]))
+    if found["ending"] and any(server["tools"] for server in found["ending"]["servers"]):
+        say("Its MCP servers run as you, in no sandbox.")
 
 
 def _fact(value: object) -> str:
@@ -232,17 +254,15 @@ def _fact(value: object) -> str:
 
 
 def _spent(spent: Row) -> str:
-    return (
-        f"{spent['turns']} turns, {spent['wakeups']} wakeups, {spent['tokens']:,} tokens, "
-        f"{spent['active_seconds']:,.1f} s of work{_cost(spent)}"
-    )
+    amounts = ", ".join(counted(spent[f"{noun}s"], noun) for noun in ("turn", "wakeup", "token"))
+    return f"{amounts}, {spent['active_seconds']:,.1f} s of work{_cost(spent)}"
 
 
 def _spends(by_purpose: Row) -> list[tuple[str, str]]:
     """What was spent on what, where it was not all spent on work."""
     lines = [
-        f"{purpose.replace('_', '-')}: {spend['calls']:,} call{'s' * (spend['calls'] != 1)}, "
-        f"{spend['tokens']:,} tokens{_cost(spend)}"
+        f"{purpose.replace('_', '-')}: {counted(spend['calls'], 'call')}, "
+        f"{counted(spend['tokens'], 'token')}{_cost(spend)}"
         for purpose, spend in by_purpose.items()
     ]
     return [("by purpose", "\n".join(lines))] if set(by_purpose) - {"work"} else []
@@ -251,13 +271,6 @@ def _spends(by_purpose: Row) -> list[tuple[str, str]]:
 def _cost(spent: Row) -> str:
     """What it cost, where that is known."""
     return f", {dollars(spent['cost_micro'])}" if spent["cost_micro"] else ""
-
-
-def _limits(limits: Row) -> str:
-    given = {name: value for name, value in limits.items() if value is not None}
-    cost = [dollars(given.pop("cost_micro"))] if "cost_micro" in given else []
-    named = [f"{value} {name.replace('_', ' ')}" for name, value in given.items()]
-    return ", ".join([*named, *cost]) or "none"
 
 
 def _time(iso: str | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from goalmode.cli.output import is_terminal, say, say_json
 from goalmode.domain.redact import Redactor
-from goalmode.domain.text import one_line, safe
+from goalmode.domain.text import counted, one_line, safe
 from goalmode.loop.ports import Event
 
 
@@ -161,7 +161,7 @@ class _Now:
 
     def text(self) -> str:
         """What a narrow terminal must not lose comes first."""
-        where = f"  turn {self._turn}/{self._quota}  {self._tokens:,} tokens  wakeup {self._wakeup}"
+        where = f"  turn {self._turn}/{self._quota}  {counted(self._tokens, 'token')}  wakeup {self._wakeup}"
         return self._doing + (where if self._wakeup else "")
 
 
@@ -170,19 +170,21 @@ def told(event: Event) -> str:
     data = event.data
     match event.kind:
         case "wakeup_started":
-            size = f"{data['context_tokens']:,}"
-            return f"wakeup {data['wakeup']}: context of {size} tokens, up to {data['max_turns']} turns"
+            size, most = counted(data["context_tokens"], "token"), counted(data["max_turns"], "turn")
+            return f"wakeup {data['wakeup']}: context of {size}, up to {most}"
         case "reply" if not data["calls"]:
             return f"turn {data['turn']}  {data['purpose']}: {data['stop_reason']}, no tool call"
         case "tool":
             code = "" if data["exit_code"] is None else f", exit {data['exit_code']}"
             brief = f" {one_line(data['brief'], 200)}" if data["brief"] else ""
             return f"turn {data['turn']}  {data['tool']}{brief}: {data['outcome']}{code}, {data['milliseconds']} ms"
+        case "server":
+            return str(data["told"])
         case "context_rerendered":
             before, after = f"{data['tokens_before']:,}", f"{data['context_tokens']:,}"
             return f"turn {data['turn']}  the work window is full: {before} tokens became {after}"
         case "settling":
-            return f"its ending stands; after {data['turns']} turns the model is asked what to remember"
+            return f"its ending stands; after {counted(data['turns'], 'turn')} the model is asked what to remember"
         case "settled":
             why = f" ({one_line(data['detail'], 200)})" if data["detail"] else ""
             return f"settlement {data['settlement']}{why}"
@@ -193,7 +195,8 @@ def told(event: Event) -> str:
         case "waiting":
             return f"waiting {data['seconds']:.0f} s for the next wakeup ({data['why']})"
         case "wakeup_closed":
-            return f"wakeup {data['wakeup']} ended after {data['turns']} turns: {data['exit_reason']}"
+            turns = counted(data["turns"], "turn")
+            return f"wakeup {data['wakeup']} ended after {turns}: {data['exit_reason']}"
         case _:
             return ""
 

@@ -29,6 +29,7 @@ from goalmode.orchestrator.wake import Wake
 from goalmode.settings import load_settings
 from goalmode.state import goals
 from goalmode.state.store import Store
+from goalmode.tools.capabilities import hide_memory
 from goalmode.wiring import (
     Configured,
     begin_wakeup,
@@ -47,11 +48,12 @@ MAX_DETAIL = 4_000
 
 
 def configured_for(goal: Goal, common: Common) -> Configured:
-    """The goal's model as this user has configured it.
+    """The goal's model as this user has configured it. From here on this process's memory holds its key, and is hidden.
 
     Raises:
         ConfigError, BadInput: it cannot be run with.
     """
+    hide_memory()
     return configure(goal, common.config, os.environ)
 
 
@@ -79,6 +81,8 @@ class Runner:
             secrets=configured.secrets,
             redact=configured.redact,
             prompts=configured.prompts,
+            sandboxing=configured.sandboxing,
+            servers=configured.servers,
         )
         self._progress = Progress(
             display(json=common.json, quiet=common.quiet, now=store.clock.now), configured.redact

@@ -18,7 +18,7 @@ from goalmode.cli.running import configured_for
 from goalmode.domain.exits import Exit
 from goalmode.domain.goal import Goal
 from goalmode.domain.redact import Redactor, url_secrets
-from goalmode.domain.text import one_line
+from goalmode.domain.text import counted, one_line
 from goalmode.errors import BadInput
 from goalmode.loop.ports import Event, Sink
 from goalmode.orchestrator.run import Ending
@@ -78,6 +78,8 @@ class Waker:
             secrets=self._secrets.known,
             redact=configured.redact,
             prompts=configured.prompts,
+            sandboxing=configured.sandboxing,
+            servers=configured.servers,
         )
         begin = partial(begin_wakeup, self._store, goal, profile=shop.profile, shop=shop, delivery=delivery)
         model = open_model(
@@ -147,7 +149,8 @@ def told(kind: str, data: Mapping[str, Any]) -> str:
             return f"{data['goal']}: wakeup {data['wakeup']} begins ({data['why']})"
         case "ended":
             detail = f" ({one_line(data['detail'], 300)})" if data["detail"] else ""
-            ending = f"wakeup {data['wakeup']} ended after {data['turns']} turns: {data['exit_reason']}"
+            turns = counted(data["turns"], "turn")
+            ending = f"wakeup {data['wakeup']} ended after {turns}: {data['exit_reason']}"
             return f"{data['goal']}: {ending}{detail}"
         case "skipped":
             return f"{data['goal']}: not woken ({data['reason']}): {data['detail']}"
@@ -158,7 +161,7 @@ def told(kind: str, data: Mapping[str, Any]) -> str:
         case "taken_over":
             return f"{data['goal']}: {data['detail']}"
         case "stopping":
-            return f"stopping ({data['why']}), {data['running']} wakeups still run"
+            return f"stopping ({data['why']}), {counted(data['running'], 'wakeup runs', 'wakeups run')} still"
         case "stopped":
             return "stopped"
         case _:

@@ -14,6 +14,7 @@ from goalmode.cli.secrets import learn_goal
 from goalmode.cli.stores import command_here, reading, writing
 from goalmode.domain.contract import CheckKind
 from goalmode.domain.goal import Goal
+from goalmode.domain.text import counted
 from goalmode.errors import BadDocument
 from goalmode.inspection import export as exports
 from goalmode.inspection.show import public
@@ -38,7 +39,7 @@ def export(goal_id: str, output: Path | None, common: Common) -> int:
         write_new(output, json_text(found) + "\n")
     if not common.quiet:
         if struck:
-            remark(f"{goal.uid}: {struck} texts held a secret, which is struck out")
+            remark(f"{goal.uid}: {counted(struck, 'text')} held a secret, which is struck out")
         if output is not None:
             remark(f"{goal.uid}: exported to {output}")
     return 0
@@ -86,7 +87,7 @@ def _worth_knowing(goal: Goal) -> Sequence[str]:
     key = f", with the key in {settings.api_key_env}" if settings.api_key_env else ""
     found = [f"its model: {model}{at}{key}"]
     if checks:
-        found.append(f"its checks run {len(checks)} command{'s' * (len(checks) != 1)} of it here")
+        found.append(f"its checks run {counted(len(checks), 'command')} of it here")
     if not Path(goal.workspace).is_dir():
         found.append(f"its workspace {goal.workspace} is not on this machine")
     return found

@@ -6,7 +6,7 @@ import click
 
 from goalmode.cli import pages
 from goalmode.cli.options import UTF8, Common, common
-from goalmode.cli.output import remark, say, say_json
+from goalmode.cli.output import remark, say, say_json, say_json_list
 from goalmode.cli.stores import reading
 from goalmode.domain.goal import Goal
 from goalmode.inspection import follow as following
@@ -40,13 +40,17 @@ def turns(
     with reading(common, goal_id) as (store, goal):
         if follow:
             return _follow(store, goal, wakeup, full, following.BEGIN_WITH if last is None else last, common)
-        window = {"limit": limit, "offset": offset} if last is None else {"limit": last, "newest": True}
-        found = turn_lists.turns(store, goal, wakeup=wakeup, full=full, **window)
-    if common.json:
-        say_json(found)
-    elif found:
-        pages.turns(found)
-    elif not common.quiet:
+        if last is not None:
+            found = iter(turn_lists.turns(store, goal, wakeup=wakeup, full=full, limit=last, newest=True))
+        else:
+            found = turn_lists.each(store, goal, wakeup=wakeup, full=full, limit=limit, offset=offset)
+        if common.json:
+            say_json_list(found)
+            return 0
+        shown = 0
+        for shown, turn in enumerate(found, 1):
+            pages.turns([turn])
+    if not shown and not common.quiet:
         say("There are no turns yet." if offset == 0 else "There are no further turns.")
     return 0
 

@@ -11,6 +11,7 @@ from goalmode.cli import secrets
 from goalmode.cli.options import UTF8, Common, common
 from goalmode.cli.output import remark, say, say_json
 from goalmode.errors import ConfigError
+from goalmode.tools.capabilities import hide_memory
 
 _EXTRA = {"starlette", "uvicorn"}
 """What the extra installs."""
@@ -54,6 +55,7 @@ def web(host: str, port: int, allowed: Sequence[str], open_: bool, common: Commo
         raise ConfigError("`goalmode web` needs the extra web: pip install 'goalmode[web]'") from None
 
     stores = Stores(common.store, redact=secrets.known(), learn=secrets.learn_goal)
+    hide_memory()
     keys = Keys.new()
     place = server.listen(host, port, allowed)
     url = f"{place.url}#{keys.token}"

@@ -42,6 +42,7 @@ PROMPTS: Mapping[str, Mapping[str, object]] = MappingProxyType(
             "nothing": False,
         },
         "note": {"entries": tuple, "left_out": 0},
+        "servers_missing": {"entries": tuple},
     }
 )
 """The prompts that a loop adds to a conversation, and their values: a type where one must be given, else a default.
@@ -63,6 +64,7 @@ PROMPTS: Mapping[str, Mapping[str, object]] = MappingProxyType(
   there is nothing.
 - note: `entries` were said while the wakeup runs, oldest first: (kind, text, about), see `goalmode.domain.notes.News`;
   `left_out` older ones are not shown.
+- servers_missing: `entries` say what is wrong with the MCP servers that this wakeup has to do without.
 """
 
 

@@ -76,7 +76,7 @@ _RULES = {
     "pending_verification": _Rule(1, floor=1),
     "failed_approaches": _Rule(3, cap=2_000),
     "obstacles": _Rule(2, cap=1_500),
-    "recent_actions": _Rule(3, cap=2_000),
+    "recent_actions": _Rule(3, cap=1_000),
     "questions": _Rule(2, floor=1, cap=3_000),
     "user_notes": _Rule(2, floor=1, cap=4_000),
     "long_term_memory": _Rule(3, cap=1_500),

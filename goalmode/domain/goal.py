@@ -10,6 +10,7 @@ from goalmode.domain.budget import Limits, Spent
 from goalmode.domain.contract import CheckKind, Deliverable, ProtectedFile, Requirement
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.memory import SettlementState
+from goalmode.domain.outside import ServerChoice
 from goalmode.domain.workflow import PURSUE, Movement, Workflow
 
 MAX_OBJECTIVE = 200_000
@@ -57,6 +58,9 @@ class GoalSettings:
         user_tools: False takes away long-term memory, and with it settlement.
         autonomous: an unattended flow that is exempt from settlement.
         check_seconds: longest run of one check of the contract.
+        mcp: the MCP servers it uses; None: those that are configured when it is woken.
+        sandbox: what its commands run in, out of `goalmode.domain.sandbox.CHOICES`; empty: as configured.
+        network: False: its commands have none.
     """
 
     model: str = ""
@@ -75,6 +79,9 @@ class GoalSettings:
     user_tools: bool = True
     autonomous: bool = False
     check_seconds: float = 600.0
+    mcp: tuple[ServerChoice, ...] | None = None
+    sandbox: str = ""
+    network: bool = True
 
 
 @dataclass(frozen=True, slots=True)

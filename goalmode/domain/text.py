@@ -48,6 +48,15 @@ def head_tail(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {elided} characters left out of {len(text)} …]\n{text[len(text) - tail :]}"
 
 
+def counted(number: int, noun: str, many: str = "") -> str:
+    """How many of something, as people say it: `1 turn`, `2,500 turns`.
+
+    Args:
+        many: the noun of more than one, where it is not `noun` with an s.
+    """
+    return f"{number:,} {noun if number == 1 else many or noun + 's'}"
+
+
 def is_blank(text: str) -> bool:
     """Whether a person would see nothing: white space, control and zero-width characters only."""
     return not any(char.isprintable() and not char.isspace() for char in text)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from goalmode.domain.exits import ExitReason
+from goalmode.domain.outside import PREFIX
 
 COMPLETE = "COMPLETE"
 """Treat the forced exit as a claim of success that needs every check and every deliverable."""
@@ -159,7 +160,8 @@ def _movement_faults(
         yield "instruction_template", template, "the name of a template below movements/, without its ending"
     if template and known.templates is not None and template not in known.templates:
         yield "instruction_template", template, f"one of: {', '.join(known.templates)}"
-    unknown = [tool for tool in movement.tools or () if known.tools is not None and tool not in known.tools]
+    of_ours = [tool for tool in movement.tools or () if not tool.startswith(PREFIX)]
+    unknown = [tool for tool in of_ours if known.tools is not None and tool not in known.tools]
     if unknown:
         yield "tools", unknown[0], f"names out of: {', '.join(known.tools or ())}"
     if not isinstance(movement.verifies, bool):

@@ -6,6 +6,7 @@ from typing import Any
 
 from goalmode.domain.goal import Goal
 from goalmode.domain.text import one_line
+from goalmode.errors import StoreUnreadable
 from goalmode.inspection.seen import iso, runs, shown_reason, shown_status
 from goalmode.state import goals, reading
 from goalmode.state.goals import Unreadable
@@ -25,8 +26,11 @@ def listing(store: Store, *, limit: int | None = None, offset: int = 0) -> list[
 def _row(store: Store, goal: Goal | Unreadable) -> dict[str, Any]:
     if isinstance(goal, Unreadable):
         return {"id": goal.uid, "status": UNREADABLE, "running": False, "problem": goal.problem}
-    with store.reading() as connection:
-        last = reading.last_wakeup(connection, goal.id)
+    try:
+        with store.reading() as connection:
+            last = reading.last_wakeup(connection, goal.id)
+    except StoreUnreadable as error:
+        return _row(store, Unreadable(goal.uid, f"goal {goal.uid}: {error}"))
     running = last is not None and runs(store, last)
     return {
         "id": goal.uid,

@@ -59,7 +59,7 @@ def report(store: Store, goal_id: int) -> dict[str, Any]:
         "needs": reason["needs"],
         "remedy": reason["remedy"],
         "wakeups": seen,
-        "wakeups_left_out": len(shown["wakeups"]) - len(seen),
+        "wakeups_left_out": shown["wakeups_in_all"] - len(seen),
         "established": items[ItemKind.DONE],
         "failed_approaches": items[ItemKind.FAILED_APPROACH],
         "notes": [

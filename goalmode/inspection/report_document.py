@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from goalmode.domain.cost import dollars
+from goalmode.domain.text import counted
 from goalmode.inspection.document import Block, Document, Heading, Item, Items, Line, Table, Text
+from goalmode.inspection.limits import limits_told
 
 Row = Mapping[str, Any]
 
@@ -158,7 +160,7 @@ def _wakeups(report: Row) -> Iterator[Block]:
         return
     yield Heading("Wakeups")
     if report["wakeups_left_out"]:
-        yield Line(f"The {report['wakeups_left_out']:,} before these are left out.")
+        yield Line(f"{counted(report['wakeups_left_out'], 'older wakeup')} left out.")
     rows = [
         (
             str(w["seq"]),
@@ -188,18 +190,8 @@ def _spend(report: Row) -> Iterator[Block]:
     calls = sum(s["calls"] for s in report["spend_by_purpose"].values())
     total = ("in all", f"{calls:,}", f"{spent['tokens']:,}", _cost(spent["cost_micro"]))
     yield Table(("purpose", "calls", "tokens", "cost"), [*rows, total])
-    yield Line(
-        f"{spent['turns']:,} turns in {spent['wakeups']:,} wakeups, {spent['active_seconds']:,.1f} s of work. "
-        f"Limits: {_limits(limits)}."
-    )
-
-
-def _limits(limits: Row) -> str:
-    given = {name: value for name, value in limits.items() if value is not None}
-    cost = [dollars(given.pop("cost_micro"))] if "cost_micro" in given else []
-    return (
-        ", ".join([*(f"{value} {name.replace('_', ' ')}" for name, value in given.items()), *cost]) or "none"
-    )
+    turns = f"{counted(spent['turns'], 'turn')} in {counted(spent['wakeups'], 'wakeup')}"
+    yield Line(f"{turns}, {spent['active_seconds']:,.1f} s of work. Limits: {limits_told(limits)}.")
 
 
 def _cost(micro: int) -> str:

@@ -1,7 +1,8 @@
-"""One goal, whole: its contract as it stands in the workspace, what it has used up, and every wakeup."""
+"""One goal: its contract as it stands in the workspace, what it has used up, its work and its newest wakeups."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
@@ -16,13 +17,19 @@ from goalmode.inspection.questions import described
 from goalmode.inspection.seen import iso, runs, shown_detail, shown_reason, shown_status
 from goalmode.state import goals, questions, reading, snapshot, spend
 from goalmode.state.reading import WakeupSeen
+from goalmode.state.spend import Spend
 from goalmode.state.store import Store
 from goalmode.tools.named import hash_of
 from goalmode.tools.paths import Workspace
 
+WAKEUPS = 50
+"""The newest wakeups; the older ones are in the timeline."""
 
-def show(store: Store, goal_id: int) -> dict[str, Any]:
-    """Everything there is to know of a goal but its turns and its contexts.
+Found = dict[str, Any]
+
+
+def show(store: Store, goal_id: int) -> Found:
+    """What there is to know of a goal but its turns, its contexts and its older wakeups.
 
     Raises:
         StoreUnreadable: a row has a shape we do not know.
@@ -31,39 +38,87 @@ def show(store: Store, goal_id: int) -> dict[str, Any]:
         goal = goals.read(connection, goal_id)
         work = snapshot.work_state(connection, goal)
         last = reading.last_checks(connection, goal_id, goal.revision)
-        wakeups = reading.wakeups(connection, goal_id)
+        wakeups = reading.wakeups(connection, goal_id, newest=WAKEUPS)
         checks, said = reading.checks(connection, goal_id), reading.inbox(connection, goal_id)
         spends = spend.by_purpose(connection, goal_id)
         asked = questions.of_goal(connection, goal)
-    work = _as_seen(goal, work)
-    running = next((w for w in wakeups if runs(store, w)), None)
+    newest = wakeups[-1] if wakeups else None
     found = {
+        **_standing(store, goal, newest),
+        **_asked_for(goal),
+        **_going_on(store, goal, newest),
+        **_spent(goal, spends),
+        "settings": _settings(goal),
+        **contract(goal, last),
+        **_work(goal, _as_seen(goal, work)),
+        "wakeups_in_all": 0 if newest is None else newest.seq,
+        "wakeups": [_wakeup(store, wakeup) for wakeup in wakeups],
+        "checks": [{**asdict(check), "at": iso(check.at)} for check in checks],
+        "questions": [described(question) for question in asked],
+        "inbox": [{**asdict(entry), "at": iso(entry.at)} for entry in said],
+        "revisions": [
+            {**row["contract"], "revision": row["revision"], "author": row["author"], "at": iso(row["at"])}
+            for row in goals.revisions(store, goal)
+        ],
+        "created_at": iso(goal.created_at),
+        "updated_at": iso(goal.updated_at),
+    }
+    return dict(store.clean_json(found))
+
+
+def _standing(store: Store, goal: Goal, newest: WakeupSeen | None) -> Found:
+    """Which goal it is, and how it stands."""
+    running = newest is not None and runs(store, newest)
+    return {
         "id": goal.uid,
-        "status": shown_status(store, goal, wakeups[-1] if wakeups else None).value,
+        "status": shown_status(store, goal, newest).value,
         "status_reason": goal.status_detail,
-        "running": running is not None,
-        "owner": None if running is None else running.lease.owner.name,
+        "running": running,
+        "owner": newest.lease.owner.name if newest is not None and running else None,
+    }
+
+
+def _asked_for(goal: Goal) -> Found:
+    """What it is to reach, where, and by which rules."""
+    return {
         "objective": goal.objective,
         "objective_revision": goal.revision,
         "policy": goal.settings.policy.value,
         "movement": goal.movement,
         "workspace": goal.workspace,
         "host": goal.host_label,
+    }
+
+
+def _going_on(store: Store, goal: Goal, newest: WakeupSeen | None) -> Found:
+    """What wakes it, and what its endings have come to."""
+    running = newest is not None and runs(store, newest)
+    return {
         "next_wakeup_at": iso(goal.next_wakeup_at),
         "wake_reason": goal.wake_reason,
-        "wake_sources": wake_sources.of_goal(store, goal, running=running is not None),
+        "wake_sources": wake_sources.of_goal(store, goal, running=running),
         "settlement": goal.settlement.value,
         "stretch_turns": goal.stretch_turns,
         "streak": goal.streak,
         "failures": goal.failures,
+    }
+
+
+def _spent(goal: Goal, spends: Sequence[Spend]) -> Found:
+    """What it may use up, what it has used up, and on what."""
+    return {
         "limits": {**asdict(goal.limits), "deadline": iso(goal.limits.deadline)},
         "spent": {"tokens": goal.spent.tokens, **asdict(goal.spent)},
         "spend_by_purpose": {
             one.purpose: {"calls": one.calls, "tokens": one.tokens, "cost_micro": one.cost_micro}
             for one in spends
         },
-        "settings": _settings(goal),
-        **contract(goal, last),
+    }
+
+
+def _work(goal: Goal, work: WorkState) -> Found:
+    """What stands in its way, what was saved last, and what was done, is to be verified, or failed."""
+    return {
         "obstacles": [
             {"id": o.id, "text": o.text, "requirement": o.requirement, "wakeups": list(o.wakeups)}
             for o in goal.obstacles
@@ -88,18 +143,7 @@ def show(store: Store, goal_id: int) -> dict[str, Any]:
             }
             for item in work.items
         ],
-        "wakeups": [_wakeup(store, wakeup) for wakeup in wakeups],
-        "checks": [{**asdict(check), "at": iso(check.at)} for check in checks],
-        "questions": [described(question) for question in asked],
-        "inbox": [{**asdict(entry), "at": iso(entry.at)} for entry in said],
-        "revisions": [
-            {**row["contract"], "revision": row["revision"], "author": row["author"], "at": iso(row["at"])}
-            for row in goals.revisions(store, goal)
-        ],
-        "created_at": iso(goal.created_at),
-        "updated_at": iso(goal.updated_at),
     }
-    return dict(store.clean_json(found))
 
 
 def _settings(goal: Goal) -> dict[str, Any]:
@@ -132,6 +176,7 @@ def _wakeup(store: Store, wakeup: WakeupSeen) -> dict[str, Any]:
         "exit_reason": shown_reason(store, wakeup),
         "exit_detail": shown_detail(store, wakeup),
         "exit_facts": dict(wakeup.exit_facts),
+        "sandbox": wakeup.sandbox,
         "turns": wakeup.turns,
         "tokens": wakeup.tokens,
         "recoveries": wakeup.recoveries,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,9 @@ from goalmode.state.store import Store
 
 LOOK_BACK = 20
 """Turns before a page in which equal calls are looked for: a wakeup that repeats itself ends before."""
+
+PAGE = 200
+"""Turns that are read at once."""
 
 _MADE = (CallOutcome.SUCCESS, CallOutcome.FAILED)
 
@@ -31,7 +34,7 @@ def turns(
     offset: int = 0,
     newest: bool = False,
 ) -> list[dict[str, Any]]:
-    """The calls, oldest first: all of them, or a page that costs the same however many there are.
+    """A page of the calls, oldest first; it costs the same however many there are. Without bounds: all of them.
 
     Args:
         wakeup: only those of one wakeup.
@@ -44,11 +47,35 @@ def turns(
         read = partial(reading_turns.turns, connection, goal.id)
         found = read(wakeup=wakeup, after=after, limit=limit, offset=offset, newest=newest)
         before = read(**_before(found[0])) if paged and found else []
-        numbers = {turn.wakeup for turn in found} if paged else None
+        numbers = {turn.wakeup for turn in found} if paged or wakeup is not None else None
         wakeups = {seen.seq: seen for seen in reading.wakeups(connection, goal.id, numbers=numbers)}
         texts = reading_turns.texts(connection, found) if full else None
     times = _in_a_row([*before, *found])
     return [store.clean_json(_turn(store, goal, turn, wakeups[turn.wakeup], texts, times)) for turn in found]
+
+
+def each(
+    store: Store,
+    goal: Goal,
+    *,
+    wakeup: int | None = None,
+    full: bool = False,
+    limit: int | None = None,
+    offset: int = 0,
+) -> Iterator[dict[str, Any]]:
+    """The calls one by one, oldest first, read a page at a time: no history is too long for it.
+
+    Args: as of `turns`.
+    """
+    left, place, skipped = limit, None, offset
+    while left is None or left > 0:
+        size = PAGE if left is None else min(PAGE, left)
+        found = turns(store, goal, wakeup=wakeup, full=full, after=place, limit=size, offset=skipped)
+        yield from found
+        if len(found) < size:
+            return
+        place, skipped = (found[-1]["wakeup"], found[-1]["seq"]), 0
+        left = None if left is None else left - size
 
 
 def _before(first: TurnSeen) -> dict[str, Any]:

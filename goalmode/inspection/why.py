@@ -9,6 +9,7 @@ from typing import Any
 from goalmode.domain.exits import EXIT_FACTS, STREAK_LIMIT, GoalStatus, SkipReason
 from goalmode.domain.goal import Goal
 from goalmode.domain.questions import Question, QuestionKind
+from goalmode.domain.sandbox import SandboxMode
 from goalmode.errors import BadInput
 from goalmode.inspection import wake_sources
 from goalmode.inspection.endings import remedy, told
@@ -18,7 +19,7 @@ from goalmode.inspection.seen import iso, known_reason, runs, shown_detail, show
 from goalmode.inspection.streak import streak
 from goalmode.inspection.turns import reply_of
 from goalmode.orchestrator.skip import Skip, refusal
-from goalmode.state import goals, questions, reading, reading_turns
+from goalmode.state import goals, outside, questions, reading, reading_turns
 from goalmode.state.reading import CheckSeen, WakeupSeen
 from goalmode.state.reading_turns import TurnSeen
 from goalmode.state.store import Store
@@ -48,6 +49,7 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
             if chosen is None
             else reading_turns.turns(connection, goal_id, wakeup=chosen.seq, limit=1, newest=True)
         )
+        servers = [] if chosen is None else outside.servers_of(connection, chosen.id)
         waiting = questions.open_of(connection, goal)
     goal = replace(goal, status=shown_status(store, goal, last))
     if wakeup is not None and chosen is None:
@@ -62,7 +64,9 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         "status_reason": goal.status_detail,
         "running": running is not None,
         "owner": None if running is None else running.lease.owner.name,
-        "ending": None if chosen is None else _ending(store, goal, chosen, checks, next(iter(turns), None)),
+        "ending": None
+        if chosen is None
+        else {**_ending(store, goal, chosen, checks, next(iter(turns), None)), "servers": servers},
         "recent": [
             {"wakeup": w.seq, "exit_reason": shown_reason(store, w), "turns": w.turns} for w in seen[-RECENT:]
         ],
@@ -77,7 +81,9 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         "questions": [described(question) for question in waiting],
         "needs": needs(goal, facts, waiting, running=running is not None, due=skip is None),
         "remedy": _remedy(store, goal, last, waiting),
-        "contract_protected": False,
+        "sandbox": None if chosen is None else chosen.sandbox,
+        "network": goal.settings.network,
+        "contract_protected": chosen is not None and chosen.sandbox != SandboxMode.NONE,
     }
     return dict(store.clean_json(found))
 

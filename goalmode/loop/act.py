@@ -274,6 +274,7 @@ def _context(run: Run) -> ToolContext:
         redact=run.ports.redact,
         now=run.ports.clock.now(),
         memory=Remembering(run) if run.wake.goal.settings.user_tools else None,
+        confinement=run.ports.confinement,
     )
 
 

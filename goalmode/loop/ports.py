@@ -25,7 +25,9 @@ from goalmode.state.checks import CheckResult
 from goalmode.state.journal import PlannedCall, TurnOutcome
 from goalmode.state.movements import Moved
 from goalmode.state.tables import Purpose
-from goalmode.tools.registry import EffectGate, Registry
+from goalmode.tools.confinement import FREE, Confinement
+from goalmode.tools.mcp import Outside
+from goalmode.tools.registry import EffectGate, Registry, Tool
 
 
 class Wakeup(Protocol):
@@ -101,6 +103,17 @@ class Wakeup(Protocol):
         """
         ...
 
+    def render_again(self, servers: Sequence[Mapping[str, Any]]) -> None:
+        """Render the wakeup's context again, before anything is said, since other tools are on offer than at the claim.
+
+        Args:
+            servers: what became of each MCP server, for the record.
+
+        Raises:
+            ContextDoesNotFit: what must be in a context is larger than it may be.
+        """
+        ...
+
     def move(self, moved: Moved) -> None:
         """Store that the goal goes on in another movement, where no outcome does."""
         ...
@@ -155,6 +168,9 @@ class Ports:
         absent: paths of the goal's deliverables that are not there.
         count_message: tokens of one message.
         environment: of the tools' child processes.
+        confinement: what they are started in.
+        outside: the goal's MCP servers; None without any.
+        equip: puts further tools on offer for the rest of the wakeup; returns all that are.
         stop: an ending asked for by a signal handler, or None; read once a second or more often.
         judge: checks a claim of success against the contract.
     """
@@ -171,6 +187,9 @@ class Ports:
     workspace: Path
     judge: Judge
     environment: Mapping[str, str] = field(default_factory=dict)
+    confinement: Confinement = FREE
     redact: Redactor = field(default_factory=Redactor)
     sink: Sink = lambda event: None
     stop: Callable[[], Exit | None] = lambda: None
+    outside: Outside | None = None
+    equip: Callable[[Sequence[Tool]], Registry] = Registry

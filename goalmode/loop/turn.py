@@ -292,7 +292,7 @@ async def _handoff(run: Run, verdict: Verdict) -> Call:
     quota = run.wake.goal.settings.max_turns
     facts = {"limit": "max_turns", "value": quota, "used": run.history.turn}
     last = Exit(
-        ExitReason.MAX_TURNS_EXCEEDED, f"turn quota of the wakeup {quota}, used {run.history.turn}", facts
+        ExitReason.MAX_TURNS_EXCEEDED, f"turn quota of the wakeup: {quota}, used {run.history.turn}", facts
     )
     if not _hands_off(run):
         raise Stopped(last)

@@ -18,6 +18,7 @@ from goalmode.loop.claim import put_claim
 from goalmode.loop.commit import commit
 from goalmode.loop.decide import decide
 from goalmode.loop.forced import by_default, rescued
+from goalmode.loop.outside import with_outside
 from goalmode.loop.ports import Ports, Wakeup
 from goalmode.loop.settlement import close, settle
 from goalmode.loop.stop import under_watch
@@ -51,7 +52,7 @@ async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
 
 async def _to_its_end(run: Run) -> Exit:
     try:
-        return await under_watch(lambda: _take_turns(run), run.wake, run.ports)
+        return await under_watch(lambda: with_outside(run, _take_turns), run.wake, run.ports)
     except Stopped as stopped:
         return await _close(run, stopped.exit)
     except StoreError:
@@ -116,6 +117,8 @@ async def _take_turns(run: Run) -> Exit:
 async def _close(run: Run, exit: Exit, checks: Sequence[CheckResult] = ()) -> Exit:
     """End the wakeup in the store, then tell; the closing event is always the last."""
     with anyio.CancelScope(shield=True):
+        if run.ports.outside is not None:
+            await run.ports.outside.close()  # Once it is stored, another process may begin the next wakeup.
         stored = await close(run, exit, checks)
     run.emit(
         "wakeup_closed",

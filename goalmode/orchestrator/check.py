@@ -18,6 +18,7 @@ from goalmode.settle.examine import Checks, Examined, examine
 from goalmode.state import checks, goals
 from goalmode.state.checks import CheckResult
 from goalmode.state.store import Store
+from goalmode.tools.confinement import FREE, Confinement
 from goalmode.tools.paths import Workspace
 
 
@@ -56,12 +57,18 @@ class Checked:
 
 
 async def check_contract(
-    store: Store, goal: Goal, *, environment: Mapping[str, str], redact: Redactor
+    store: Store,
+    goal: Goal,
+    *,
+    environment: Mapping[str, str],
+    redact: Redactor,
+    confinement: Confinement = FREE,
 ) -> Checked:
     """Run the contract's checks and store what they found. A wakeup that runs goes on meanwhile.
 
     Args:
         environment: of the checks' commands; it holds no provider's key.
+        confinement: what they are started in.
 
     Raises:
         NotAllowed: the goal is aborted, or its workspace is on another machine.
@@ -71,7 +78,8 @@ async def check_contract(
         raise NotAllowed(f"goal {goal.uid}: is aborted and can only be read, so `check` is refused")
     if goal.host_label != store.owner.host_label:
         raise NotAllowed(f"goal {goal.uid}: its workspace is on {goal.host_label}, so it is checked there")
-    found = await examine(goal, Checks(Workspace(Path(goal.workspace)), environment, None, "check", redact))
+    jail = Workspace(Path(goal.workspace))
+    found = await examine(goal, Checks(jail, environment, None, "check", redact, confinement))
     record = partial(checks.record_alone, store, goal, found.results, now=store.clock.now())
     await to_thread.run_sync(record)
     return Checked(goals.get(store, goal.id), tuple(_lines(goal, found)))

@@ -12,6 +12,7 @@ from goalmode.domain.budget import Limits
 from goalmode.domain.contract import ProtectedFile, Requirement
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import MAX_OBJECTIVE, Control, Goal, GoalSettings, GoalSpec
+from goalmode.domain.sandbox import CHOICES
 from goalmode.domain.wake import Planned
 from goalmode.domain.workflow import faults
 from goalmode.errors import BadInput, NotAllowed
@@ -289,6 +290,8 @@ def _settings(settings: GoalSettings) -> GoalSettings:
         bound = getattr(settings, name)
         if bound is not None and bound < 1_000:
             raise BadInput(name.replace("_", "-"), bound, "1000 or more")
+    if settings.sandbox not in ("", *CHOICES):
+        raise BadInput("sandbox", settings.sandbox, " or ".join(CHOICES))
     if not 0 < settings.check_seconds <= MAX_CHECK_SECONDS:
         raise BadInput("check-timeout", settings.check_seconds, "a time above 0 and of at most a day")
     return settings

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from goalmode.domain import budget
 from goalmode.domain.budget import LimitHit
@@ -17,6 +17,7 @@ from goalmode.domain.goal import Control, Goal, Obstacle
 from goalmode.domain.messages import NO_USAGE, Message, Reply, Usage
 from goalmode.domain.notes import News
 from goalmode.domain.profile import ModelProfile
+from goalmode.domain.sandbox import SandboxMode
 from goalmode.domain.snapshot import Action, Observed, Snapshot
 from goalmode.domain.steps import Close, Nudge
 from goalmode.errors import ContextDoesNotFit, StoreError
@@ -40,6 +41,7 @@ from goalmode.state import (
     locks,
     movements,
     notes,
+    outside,
     snapshot,
     wake_sources,
     wakeups,
@@ -99,6 +101,7 @@ class Wake:
         self.context_tokens = 0 if context is None else context.tokens
         self.work = seen.work
         self.actions: list[Action] = list(seen.actions)
+        self.questions = seen.questions
         self.over = over
         self.news: tuple[News, ...] = ()
         self.lost = False
@@ -151,6 +154,28 @@ class Wake:
             inbox_seen=seen.goal.inbox_head,
         )
         self._anew += 1
+        self.goal = self._as_of_now(seen.goal)
+        self.hear()
+        self.messages, self.context_tokens = context.messages, context.tokens
+
+    def render_again(self, servers: Sequence[Mapping[str, Any]]) -> None:
+        """Render the context again before anything is said; see `goalmode.loop.ports.Wakeup`."""
+        seen = snapshot.snapshot(
+            self._store, self._claimed.goal, now=self._store.clock.now(), running=self.seq
+        )
+        seen = replace(seen, observed=self.renderer.observe(seen.goal))
+        # As at the claim, which has counted this wakeup since.
+        spent = replace(seen.goal.spent, wakeups=seen.goal.spent.wakeups - 1)
+        context = self.renderer.render(replace(seen, goal=replace(seen.goal, spent=spent)))
+        outside.render_again(
+            self._store,
+            self._claimed,
+            context.stored(),
+            reserve=_first_call(seen.goal, self.renderer.profile, context.tokens),
+            inbox_seen=seen.goal.inbox_head,
+            servers=servers,
+            now=self._store.clock.now(),
+        )
         self.goal = self._as_of_now(seen.goal)
         self.hear()
         self.messages, self.context_tokens = context.messages, context.tokens
@@ -316,11 +341,15 @@ def begin_wakeup(
     heartbeat: Heartbeat | None = None,
     only_if_due: bool = True,
     delivery: int | None = None,
+    sandbox: SandboxMode = SandboxMode.NONE,
     jitter: Callable[[], float] = random.random,
 ) -> Wake | Skip:
     """Claim a goal for one wakeup, its context rendered afresh. Starts the heartbeat.
 
     A wakeup whose owner is dead, or whose lease ran out, is first closed as INTERRUPTED.
+
+    Args:
+        sandbox: what the wakeup's commands will run in, for the record.
 
     Returns Skip, with nothing stored, if the goal cannot be woken just now.
 
@@ -361,6 +390,7 @@ def begin_wakeup(
         now=store.clock.now(),
         price=renderer.profile.price,
         delivery=delivery,
+        sandbox=sandbox,
     )
     if claimed is None:
         return superseded()

@@ -12,6 +12,8 @@ from goalmode.domain.goal import Goal
 from goalmode.domain.messages import Usage
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.redact import Redactor
+from goalmode.domain.sandbox import SandboxMode
+from goalmode.errors import BadInput
 from goalmode.reflect.offer import Entry, offer
 from goalmode.reflect.relay import Relay
 from goalmode.settings import Settings, resolve_profile
@@ -51,10 +53,11 @@ def kit(
     """What one wakeup is run with.
 
     Raises:
-        BadInput: the goal, or a movement of its workflow, names a tool that does not exist.
+        BadInput: the goal, or a movement of its workflow, names a tool that does not exist; or it wants a sandbox,
+            which GenericAgent has not.
     """
     made = workshop(
-        goal,
+        _without_sandbox(goal),
         profile_of(client, settings),
         environ=os.environ,
         secrets=secrets,
@@ -62,6 +65,17 @@ def kit(
         prompts=user_prompts(settings),
     )
     return replace(made, registry=offer(made.registry, schema, relay, goal.settings.tools))
+
+
+def _without_sandbox(goal: Goal) -> Goal:
+    """Its tools run in its own process, so no sandbox is recorded, and none that was asked for is left out silently."""
+    settings = goal.settings
+    if settings.sandbox in (SandboxMode.BWRAP, SandboxMode.LANDLOCK) or not settings.network:
+        wanted = settings.sandbox if settings.network else "--no-network"
+        raise BadInput(
+            "sandbox", wanted, "auto or none, with the network, in GenericAgent: it has no sandbox"
+        )
+    return replace(goal, settings=replace(settings, sandbox=SandboxMode.NONE.value))
 
 
 def keys_of(clients: Sequence[Any]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from goalmode.domain.redact import Redactor
 from goalmode.domain.text import one_line
 from goalmode.errors import ToolError
 from goalmode.state.checks import CheckResult
+from goalmode.tools.confinement import Confinement
 from goalmode.tools.launch import run_command
 from goalmode.tools.registry import EffectGate, GateHold
 
@@ -30,6 +31,7 @@ async def check(
     call_id: str,
     seconds: float,
     redact: Redactor,
+    confinement: Confinement,
 ) -> tuple[CheckResult, str]:
     """Run the requirement's command: its result, and what is missing (empty if it holds).
 
@@ -50,6 +52,7 @@ async def check(
                 hold=hold,
                 timeout_seconds=seconds,
                 redact=redact,
+                confinement=confinement,
             )
     except ToolError as error:
         return CheckResult(requirement.id, passed=False, tail=str(error)), f"{_name(requirement)}: {error}"

@@ -12,6 +12,7 @@ from goalmode.domain.goal import Goal
 from goalmode.domain.redact import Redactor
 from goalmode.settle import command, files, predicates, protect
 from goalmode.state.checks import CheckResult
+from goalmode.tools.confinement import Confinement
 from goalmode.tools.paths import Workspace
 from goalmode.tools.registry import EffectGate
 
@@ -24,6 +25,7 @@ class Checks:
         environment: of the commands; it holds no provider's key.
         gate: that the commands pass; None outside of a wakeup.
         call_id: under which the gate knows them.
+        confinement: what the commands are started in.
     """
 
     jail: Workspace
@@ -31,6 +33,7 @@ class Checks:
     gate: EffectGate | None
     call_id: str
     redact: Redactor
+    confinement: Confinement
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ async def examine(goal: Goal, checks: Checks) -> Examined:
             call_id=checks.call_id,
             seconds=goal.settings.check_seconds,
             redact=checks.redact,
+            confinement=checks.confinement,
         )
         for requirement in goal.requirements
         if requirement.kind is CheckKind.COMMAND

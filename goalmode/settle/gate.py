@@ -17,6 +17,7 @@ from goalmode.settle import evidence
 from goalmode.settle.case import Case, Judgement
 from goalmode.settle.examine import Checks, Examined, examine
 from goalmode.state.checks import CheckResult
+from goalmode.tools.confinement import FREE, Confinement
 from goalmode.tools.named import hash_of
 from goalmode.tools.paths import Workspace
 
@@ -27,12 +28,14 @@ MAX_EVIDENCE = 4_000
 """Characters of a claim's evidence that are stored with the requirements that rest on it."""
 
 
-def judge(workspace: Path, redact: Redactor) -> Callable[[Case], Awaitable[Judgement]]:
-    """A judge of claims about the work in `workspace`."""
+def judge(
+    workspace: Path, redact: Redactor, confinement: Confinement = FREE
+) -> Callable[[Case], Awaitable[Judgement]]:
+    """A judge of claims about the work in `workspace`, whose commands are started in `confinement`."""
     jail = Workspace(workspace)
 
     async def decide(case: Case) -> Judgement:
-        checks = Checks(jail, case.environment, case.gate, case.call_id, redact)
+        checks = Checks(jail, case.environment, case.gate, case.call_id, redact, confinement)
         found = await examine(case.goal, checks)
         return await to_thread.run_sync(partial(_judged, case, found, jail))
 

@@ -29,7 +29,8 @@ MAX_TEXT = 4_000
 MAX_SESSION_ID = 1_000
 """Characters. It is refused rather than cut: a part of it names no session."""
 
-_ACTION, _WAIT_REASON, _SESSION_ID = ("action",), ("waitReason", "wait_reason"), ("sessionId", "session_id")
+_ACTION, _WAIT_REASON = ("action",), ("waitReason", "wait_reason")
+SESSION_ID = ("sessionId", "session_id")
 _SHOWN = (120, 200, 100)
 
 
@@ -51,7 +52,7 @@ def handed_over(planned: Planned, executed: Executed, redact: Redactor) -> Execu
         case None:
             return executed
         case HandOver() as given:
-            return replace(executed, output=replace(output, exit=_ending(given, redact)))
+            return replace(executed, output=replace(output, exit=ending_of(given, redact)))
         case problem:
             told = (
                 f"{tool.name}: the result says {STATUS}, but {problem}; nobody is waited for. The result was:"
@@ -66,11 +67,11 @@ def parse_hand_over(text: str) -> HandOver | str | None:
     if result is None or result.get("status") != STATUS:
         return None
     problems = [
-        problem for names in (_ACTION, _WAIT_REASON, _SESSION_ID) if (problem := _wrong(result, names))
+        problem for names in (_ACTION, _WAIT_REASON, SESSION_ID) if (problem := _wrong(result, names))
     ]
     if problems:
         return "; ".join(problems)
-    return HandOver(_value(result, _ACTION), _value(result, _WAIT_REASON), _value(result, _SESSION_ID))
+    return HandOver(_value(result, _ACTION), _value(result, _WAIT_REASON), _value(result, SESSION_ID))
 
 
 class _Object(dict[str, Any]):
@@ -110,7 +111,7 @@ def _wrong(result: _Object, names: tuple[str, ...]) -> str:
         return f"{names[0]} is given twice"
     if is_blank(values[0]):
         return f"{names[0]} is blank"
-    if names is _SESSION_ID and len(values[0]) > MAX_SESSION_ID:
+    if names is SESSION_ID and len(values[0]) > MAX_SESSION_ID:
         return f"{names[0]} is longer than {MAX_SESSION_ID} characters"
     return ""
 
@@ -119,7 +120,8 @@ def _value(result: _Object, names: tuple[str, ...]) -> str:
     return next(str(result[name]) for name in names if name in result)
 
 
-def _ending(given: HandOver, redact: Redactor) -> Exit:
+def ending_of(given: HandOver, redact: Redactor) -> Exit:
+    """The ending that a hand-over asks for, its texts within bounds and without secrets."""
     action, reason = (redact(sendable(text)).strip() for text in (given.action, given.wait_reason))
     session = redact(sendable(given.session_id))
     shown = map(one_line, (action, reason, session), _SHOWN)

@@ -22,6 +22,7 @@ from anyio import lowlevel
 
 from goalmode.domain.redact import Redactor
 from goalmode.errors import ToolError
+from goalmode.tools.confinement import FREE, Confinement
 from goalmode.tools.output import HeadTail
 from goalmode.tools.registry import GateHold
 from goalmode.tools.surrogates import well_formed
@@ -33,6 +34,9 @@ GRACE_SECONDS = 2.0
 """Between SIGTERM and SIGKILL."""
 
 _POLL_SECONDS = 0.02
+_FALL_SECONDS = 0.1
+"""In which a group whose leader takes all with it is usually gone. The slow look at /proc is left out so long."""
+
 _CHUNK = 65_536
 _LAST_READS = 64
 """Chunks read after a command's end, at most: more than any pipe holds."""
@@ -67,11 +71,12 @@ async def run_command(
     max_bytes: int = MAX_OUTPUT,
     stdin: bytes | None = None,
     redact: Redactor | None = None,
+    confinement: Confinement = FREE,
 ) -> CommandResult:
     """Run `command` in bash, or sh where there is no bash, and wait for it.
 
     Args:
-        environment: the whole environment of the command.
+        environment: of the command, as far as it is given to one that is confined.
         hold: its descriptor is inherited, its file told the process group. None where no lock is needed.
         stdin: what the command can read; None: nothing.
         redact: applied to an output that is larger than `max_bytes`, before it is cut.
@@ -81,7 +86,7 @@ async def run_command(
     """
     started = time.monotonic()
     output = HeadTail(max_bytes)
-    with _started(command, cwd, environment, hold, stdin) as (process, pipe):
+    with _started(command, cwd, environment, hold, stdin, confinement) as (process, pipe):
         try:
             if hold is not None:
                 hold.mark(process.pid)
@@ -92,7 +97,7 @@ async def run_command(
                     tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                await _end_group(process)
+                await end_group(process, spare_leader=confinement.leads)
         _read_rest(pipe, output)
     text, redactions = output.text(redact)
     return CommandResult(
@@ -112,6 +117,7 @@ def _started(
     environment: Mapping[str, str],
     hold: GateHold | None,
     stdin: bytes | None,
+    confinement: Confinement,
 ) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """The running process and the descriptor its output comes from."""
     if "\x00" in command:
@@ -125,16 +131,16 @@ def _started(
             given.write(stdin)
             given.seek(0)
         try:
-            process = subprocess.Popen(
+            process = confinement.start(
                 [shell.encode(), b"-c", text],
+                lock=None if hold is None else hold.fd,
                 cwd=cwd,
-                env=environment,
+                env=confinement.environment(environment),
                 stdin=given,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 bufsize=0,
                 start_new_session=True,
-                pass_fds=() if hold is None or hold.fd is None else (hold.fd,),
             )
         except OSError as error:
             raise ToolError(f"the command cannot be started: {error.strerror or error}") from error
@@ -180,19 +186,31 @@ async def _wait(process: subprocess.Popen[bytes]) -> None:
         os.close(descriptor)
 
 
-async def _until(true: Callable[[], bool]) -> None:
+async def _until(true: Callable[[], bool], every: float = _POLL_SECONDS) -> None:
     while not true():  # noqa: ASYNC110 - the kernel sets no anyio.Event
-        await anyio.sleep(_POLL_SECONDS)
+        await anyio.sleep(every)
 
 
-async def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End and reap whatever of the process group still runs: SIGTERM, grace, SIGKILL."""
+async def end_group(
+    process: subprocess.Popen[bytes], grace_seconds: float = GRACE_SECONDS, *, spare_leader: bool = False
+) -> None:
+    """End and reap whatever of the process group still runs: SIGTERM, grace, SIGKILL.
+
+    Args:
+        spare_leader: the group's leader gets no SIGTERM: where it ends, all do at once, without grace.
+    """
     try:
+        if spare_leader and process.poll() is not None:
+            with anyio.move_on_after(_FALL_SECONDS):
+                await _until(lambda: not _has_members(process.pid), every=_FALL_SECONDS / 50)
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not _group_runs(process):
                 return
-            _signal_group(process, number)
-            with anyio.move_on_after(GRACE_SECONDS):
+            if spare_leader and number is signal.SIGTERM:
+                _ask_followers(process.pid)
+            else:
+                _signal_group(process, number)
+            with anyio.move_on_after(grace_seconds):
                 await _until(lambda: not _group_runs(process))
     except BaseException:  # A cancellation that no shield holds back: the grace is over.
         _signal_group(process, signal.SIGKILL)
@@ -205,6 +223,13 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
 
 
+def _ask_followers(group: int) -> None:
+    for pid in _members(group):
+        if pid != group:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGTERM)
+
+
 def _group_runs(process: subprocess.Popen[bytes]) -> bool:
     """Whether the command or a process of its group still runs; reaps the command if it has ended.
 
@@ -212,25 +237,32 @@ def _group_runs(process: subprocess.Popen[bytes]) -> bool:
     """
     if process.poll() is None:
         return True
+    return _has_members(process.pid) and _has_more_than_zombies(process.pid)
+
+
+def _has_members(group: int) -> bool:
+    """Whether there is a process in the group, be it a zombie."""
     try:
-        os.killpg(process.pid, 0)
+        os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
-    return _has_more_than_zombies(process.pid)
+        pass
+    return True
 
 
 def _has_more_than_zombies(group: int) -> bool:
     """A zombie whose new parent never reaps it keeps its group but runs no more."""
-    if not Path("/proc/self/stat").exists():
-        return True
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, _parent, member_of = stat.read_text(errors="replace").rsplit(")", 1)[-1].split()[:3]
-            if member_of == str(group) and state not in "ZX":
-                return True
-    return False
+    return not Path("/proc/self/stat").exists() or any(_members(group))
+
+
+def _members(group: int) -> Iterator[int]:
+    """The processes of a group that still run. Linux only."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - of many processes, many times
+        with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
+            state, _parent, member_of = stat.read().rsplit(b")", 1)[-1].split()[:3]
+            if int(member_of) == group and state not in b"ZX":
+                yield int(pid)
 
 
 def _as_shell(code: int | None) -> int | None:

@@ -1,8 +1,9 @@
 """The workspace jail: which paths are inside, and reading and writing that cannot be led out.
 
-Every part of a path is opened in the descriptor of the directory before it, never following a link by itself; each
-symbolic link is read and resolved by hand. So nothing outside is opened, created or even asked for, and swapping a
-directory for a link meanwhile changes nothing.
+The kernel resolves a path's directories where it can (`goalmode.tools.beneath`). Else, and where it refuses, each part
+is opened in the descriptor of the directory before it, never following a link by itself; each symbolic link is read and
+resolved by hand. So nothing outside is opened, created or even asked for, and swapping a directory for a link meanwhile
+changes nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from typing import BinaryIO
 from goalmode.domain.snapshot import Observed
 from goalmode.domain.text import one_line, same_name
 from goalmode.errors import BadInput, ToolError
+from goalmode.tools import beneath
+from goalmode.tools.foreign import refuse_foreign
 
 MAX_LINKS = 40
 """Symbolic links followed on one path, as in the kernel."""
@@ -37,8 +40,6 @@ _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
 
-_URL = re.compile(r"(?i)file:|[a-z][a-z0-9+.-]*://")
-_DRIVE = re.compile(r"[A-Za-z]:([\\/]|$)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _OUTSIDE = "outside the workspace"
 
@@ -77,7 +78,7 @@ class Workspace:
             raise BadInput("path", path, "it holds a NUL character")
         if _SURROGATE.search(path):
             raise BadInput("path", path, "it holds half a surrogate pair")
-        _refuse_foreign(path, path)
+        refuse_foreign(path, path)
         relative = self._below_root(path) if path.startswith("/") else path
         if relative is None:
             raise BadInput("path", path, f"it is {_OUTSIDE}")
@@ -90,7 +91,7 @@ class Workspace:
             elif part not in ("", "."):
                 parts.append(part)
         clean = "/".join(parts) or "."
-        _refuse_foreign(clean, path)
+        refuse_foreign(clean, path)
         return clean
 
     @contextmanager
@@ -184,10 +185,22 @@ class Workspace:
         except FileNotFoundError:
             raise PathError(path, "the workspace itself is not there") from None
         try:
-            yield self._descend(trail, path, create)
+            yield self._jump(trail, path) or self._descend(trail, path, create)
         finally:
             for descriptor in trail:
                 os.close(descriptor)
+
+    def _jump(self, trail: list[int], path: str) -> tuple[int, str] | None:
+        """The same in one step, if the kernel can take it and the last part is no link."""
+        directory, _, name = path.rpartition("/")
+        entered = beneath.enter(trail[-1], directory or ".")
+        if entered is None:
+            return None
+        trail.append(entered)
+        if _link_target(name, entered) is None:
+            return entered, name
+        os.close(trail.pop())
+        return None
 
     def _descend(self, trail: list[int], path: str, create: bool) -> tuple[int, str]:
         """`trail` holds the opened directories from the root to where we are; `..` of a link's target goes back."""
@@ -222,21 +235,6 @@ class Workspace:
                     os.close(trail.pop())
             todo.extendleft(reversed(target.split("/")))
         return trail[-1], "."
-
-
-def _refuse_foreign(path: str, given: str) -> None:
-    """Paths that mean nothing, or something outside to a shell, a browser or another system."""
-    if not path.strip():
-        raise BadInput("path", given, "it is empty")
-    first, _, rest = path.partition("/")
-    if first == "~" or (first.startswith("~") and rest):
-        raise BadInput("path", given, "`~` is a home directory, which is outside the workspace")
-    if _URL.match(path):
-        raise BadInput("path", given, "it is a URL, not a path in the workspace")
-    if _DRIVE.match(path):
-        raise BadInput("path", given, "it names a drive; give a path inside the workspace")
-    if path.startswith("\\\\"):
-        raise BadInput("path", given, "it names a network share; give a path inside the workspace")
 
 
 @contextmanager

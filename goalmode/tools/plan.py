@@ -73,7 +73,7 @@ def _planned(call: ToolCall, position: int, registry: Registry, allowed: frozens
     # Many servers send no text at all for a tool that needs no arguments.
     nothing = not call.arguments.strip() and not tool.spec.parameters.get("required")
     arguments, problem = parse_arguments("{}" if nothing else call.arguments)
-    if arguments is not None:
+    if arguments is not None and not tool.checks_arguments:
         problem = "; ".join(validate(tool.spec.parameters, arguments))
     if problem:
         advice = "The tool did not run. Send one JSON object that matches its schema."

@@ -16,9 +16,11 @@ from typing import Any, Literal, Protocol, get_type_hints, overload
 from goalmode.domain.calls import Effect
 from goalmode.domain.exits import Exit
 from goalmode.domain.messages import ToolSpec
+from goalmode.domain.outside import PREFIX, allows
 from goalmode.domain.redact import Redactor
 from goalmode.domain.work import StatePatch, WorkState
 from goalmode.errors import BadInput
+from goalmode.tools.confinement import FREE, Confinement
 from goalmode.tools.longterm import LongTermMemory
 from goalmode.tools.schema import schema_of
 from goalmode.tools.thread import in_daemon_thread
@@ -62,6 +64,7 @@ class ToolContext:
         hold: the gate's lock while a READ or WRITE tool runs; its processes inherit `hold.fd`.
         now: aware UTC; the time that `wait` counts from.
         memory: what outlives the goal; None where there is none.
+        confinement: what shell commands are started in.
     """
 
     workspace: Path
@@ -75,6 +78,7 @@ class ToolContext:
     hold: GateHold | None = None
     now: datetime | None = None
     memory: LongTermMemory | None = None
+    confinement: Confinement = FREE
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,8 @@ class Tool:
         cacheable: equal calls of one wakeup may be answered from the first result; for READ tools only.
         fingerprint: of a cacheable tool whose result depends on more than its arguments.
         may_hand_over: a result that says `waiting_human` ends the wakeup, see `goalmode.tools.human`.
+        checks_arguments: the tool itself says what is wrong with them; they need only be a JSON object. For schemas
+            beyond what `goalmode.tools.schema` knows.
     """
 
     spec: ToolSpec
@@ -127,6 +133,7 @@ class Tool:
     cacheable: bool = False
     fingerprint: Fingerprint | None = None
     may_hand_over: bool = False
+    checks_arguments: bool = False
 
     @property
     def name(self) -> str:
@@ -173,22 +180,22 @@ class Registry:
         """The tools called so, in this registry's order.
 
         Raises:
-            BadInput: there is no tool of that name.
+            BadInput: there is no tool of that name. Those of MCP servers are not known before a wakeup begins.
         """
         for name in names:
-            if name not in self._tools:
+            if name not in self._tools and not name.startswith(PREFIX):
                 raise BadInput("tools", name, f"the tools are: {', '.join(self._tools)}")
-        return Registry(tool for tool in self if tool.name in names)
+        return Registry(tool for tool in self if allows(names, tool.name))
 
     def offering(self, names: Collection[str] | None) -> Registry:
         """Of the tools that read or write those called so; None: all. The others are always on offer."""
         if names is None:
             return self
         always = (Effect.STATE, Effect.CONTROL)
-        return Registry(tool for tool in self if tool.effect in always or tool.name in names)
+        return Registry(tool for tool in self if tool.effect in always or allows(names, tool.name))
 
-    def with_(self, tool: Tool) -> Registry:
-        return Registry([*self, tool])
+    def with_(self, *tools: Tool) -> Registry:
+        return Registry([*self, *tools])
 
 
 EffectWord = Literal["read", "write", "state", "control"]

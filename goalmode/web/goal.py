@@ -58,10 +58,10 @@ def answer(
 ) -> Response:
     """The page; where a form was refused, with the reason and what was given."""
     now = store.clock.now()
+    mark = live.mark_of(store, goal)  # First: what changes while the page is made is then told by its stream.
     found = show.show(store, goal.id)
     number = ask.number("wakeups", 1) or 1
     wakeups = timeline.wakeups(store, goal.id, limit=WAKEUPS + 1, offset=(number - 1) * WAKEUPS)[::-1]
-    mark = live.mark_of(store, goal)
     with store.reading() as connection:
         told = notes.of_goal(connection, goal.id)
     newest = turns.newest(store, goal, TURNS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -14,6 +15,17 @@ LANGUAGES = {"en": "English", "zh": "中文"}
 DEFAULT = "en"
 
 
+class _Format(string.Formatter):
+    def format_field(self, value: object, spec: str) -> str:
+        one, bar, many = spec.partition("|")
+        if not bar:
+            return str(super().format_field(value, spec))
+        return one if str(value) == "1" else many
+
+
+_FORMAT = _Format()
+
+
 class Words:
     """The words of one language. A key that is not there is a mistake of ours, never an empty text."""
 
@@ -23,11 +35,13 @@ class Words:
     def __call__(self, key: str, **values: object) -> str:
         """The words under `key`, filled with values; what is filled in is not looked at again.
 
+        `{n:turn|turns}` is the first of the two words if `n` is 1, else the second one.
+
         Raises:
             KeyError: no such words, or a value is missing.
         """
         found = self.table[key]
-        return found.format_map(values) if values else found
+        return _FORMAT.vformat(found, (), values) if values else found
 
     def of(self, group: str, word: object) -> str:
         """The words for a stored word; itself, where this code does not know it."""

@@ -73,17 +73,23 @@ def test_a_goal_that_cannot_be_made_leaves_nothing_behind(
     assert not cli.store.exists()
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["run", "wake", "resume", "pause", "abort", "edit", "delete", "show", "turns", "context", "why"],
-)
-def test_an_unknown_goal_is_one_line(cli: Any, command: str) -> None:
-    """No command makes a store to look for a goal in it, or touches the one there is."""
-    without = cli(command, "zzz")
-    assert (without.code, without.out) == (1, "")
-    assert "no store" in without.line()
+COMMANDS = ["run", "wake", "resume", "pause", "abort", "edit", "delete", "show", "turns", "context", "why"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_store_is_one_line(cli: Any, command: str) -> None:
+    """No command makes a store to look for a goal in it."""
+    done = cli(command, "zzz")
+
+    assert (done.code, done.out) == (1, "")
+    assert "no store" in done.line()
     assert not cli.store.exists()
 
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_goal_is_one_line(cli: Any, command: str) -> None:
+    """The store is as it was."""
     cli.new()
     before = cli.rows()
     done = cli(command, "zzz")

@@ -40,7 +40,7 @@ def test_a_sound_store_is_called_sound(cli: Any, done: str) -> None:
     """With how much was looked at, for people and for programs."""
     told, said = cli("db", "check"), cli("db", "check", "--json")
 
-    assert (told.code, told.out) == (0, f"{cli.name}: sound; 1 goals, 1 wakeups, 2 turns\n")
+    assert (told.code, told.out) == (0, f"{cli.name}: sound; 1 goal, 1 wakeup, 2 turns\n")
     assert said.json == {"store": cli.name, "goals": 1, "wakeups": 1, "turns": 2, "findings": []}
     assert cli("db", "check", "-q").out == ""
 
@@ -55,7 +55,7 @@ def test_what_is_wrong_is_listed_and_exits_with_1(cli: Any, done: str) -> None:
     assert (told.code, told.out) == (1, f"{done}: totals: {line}\n")
     assert said.code == 1
     assert said.json["findings"] == [{"goal": done, "rule": "totals", "detail": line}]
-    assert cli("db", "check").out.endswith("1 findings; 1 goals, 1 wakeups, 2 turns\n")
+    assert cli("db", "check").out.endswith("1 finding; 1 goal, 1 wakeup, 2 turns\n")
 
 
 @pytest.mark.sqlite

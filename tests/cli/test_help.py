@@ -15,8 +15,12 @@ from goalmode.cli.main import PLACES
 HEAVY = {
     "alembic",
     "anyio",
+    "dbos",
     "httpx",
     "jinja2",
+    "mcp",
+    "opentelemetry",
+    "psycopg",
     "pydantic",
     "rich",
     "sqlalchemy",
@@ -24,6 +28,7 @@ HEAVY = {
     "sqlmodel",
     "starlette",
     "tiktoken",
+    "uvicorn",
 }
 
 

@@ -259,7 +259,7 @@ def test_a_streak_is_told_with_its_wakeups(cli: Any, serve: Serve) -> None:
     [stuck] = cli("why", uid, "--json").json["streak_wakeups"]
 
     assert "Bad endings in a row: 1 of 3 allowed." in told
-    assert "wakeup 1: EARLY_NO_TOOL after 1 turns, 0 signs of progress: no tool call at turn 1" in told
+    assert "wakeup 1: EARLY_NO_TOOL after 1 turn, 0 signs of progress: no tool call at turn 1" in told
     assert (stuck["wakeup"], stuck["exit_reason"], stuck["turns"], stuck["progress"]) == (
         1,
         "EARLY_NO_TOOL",
@@ -292,7 +292,7 @@ def test_why_gives_the_evidence_and_the_way_on(cli: Any, worked: str) -> None:
     assert why["remedy"] == f"goalmode run {worked}"
     for part in (
         "the wakeup's turn quota is spent",
-        "1 rejected claims",
+        "1 rejected claim, ",
         f"goalmode run {worked}",
         "without a sandbox",
     ):

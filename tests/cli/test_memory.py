@@ -53,6 +53,7 @@ def test_nothing_is_remembered_yet(cli: Any) -> None:
     assert cli("memory").code == 0
 
 
+@pytest.mark.sqlite
 def test_no_command_makes_a_store(cli: Any) -> None:
     """A label without a store is an error that says so."""
     for command in ("show", "forget", "undo", "promote"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from goalmode.cli.main import PLACES
 from goalmode.state.store import Store
 from goalmode.testing import Stub
 from goalmode.testing.steps import tool
@@ -31,6 +32,7 @@ READING = (
     ("timeline", "ID", "--limit", "1"),
     ("context", "ID"),
     ("context", "ID", "--sections"),
+    ("context", "ID", "--wakeup", "1"),
     ("context", "ID", "--diff", "1"),
     ("context", "ID", "--next"),
     ("context", "ID", "--next", "--diff", "1"),
@@ -40,7 +42,30 @@ READING = (
     ("report", "ID", "--html"),
     ("export", "ID"),
     ("doctor",),
+    ("db", "check"),
 )
+
+OTHERS = {
+    *(
+        "new",
+        "wake",
+        "run",
+        "serve",
+        "answer",
+        "check",
+        "accept",
+        "pause",
+        "resume",
+        "edit",
+        "delete",
+        "abort",
+    ),
+    *("import", "generic-agent"),  # They write.
+    *("demo", "eval"),  # In stores of their own.
+    "audit",  # Without any store.
+    "web",  # tests/web
+}
+"""Commands that are not looked at here."""
 
 
 @pytest.fixture
@@ -88,6 +113,11 @@ def test_reading_changes_nothing(cli: Any, worked: str, stub: Stub, situation: s
 
     assert cli.state() == before
     assert len(stub.requests) == asked
+
+
+def test_every_command_is_looked_at_or_has_a_reason() -> None:
+    """A new command that reads has its line above."""
+    assert set(PLACES) - {line[0] for line in READING} - OTHERS == set()
 
 
 @pytest.mark.sqlite

@@ -326,7 +326,7 @@ def test_a_store_that_fails_in_the_middle_is_named(cli: Any, serve: Serve) -> No
     """Where the store cannot be written any more: exit code 1, file and cause in one line, and no ending made up."""
 
     def rule(request: Any, number: int) -> Completion:
-        cli.sql("DROP TABLE turns")
+        cli.sql("ALTER TABLE turns RENAME TO gone")
         return WRITE
 
     uid = cli.new(url=serve(rule).base_url)

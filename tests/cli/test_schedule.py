@@ -152,7 +152,7 @@ def test_a_new_goal_after_none_leaves_nothing(cli: CLI) -> None:
     refused = cli("new", "x", *workspace, "--after", "abcdef")
 
     assert refused.code == 1
-    assert refused.line().startswith("goalmode: no goal 'abcdef': there is no store at ")
+    assert refused.line().startswith("goalmode: no goal 'abcdef'")
     assert cli.rows() == ""
 
 

@@ -88,6 +88,7 @@ def walk(said: str, tmp_path: Path) -> dict[str, list[tuple[str, ...]]]:
         "doctor": [("doctor",)],
         "delete": [("delete", said, "--yes")],
         "abort": [("abort", said), ("abort", "ID")],
+        "audit": [("audit", str(tmp_path)), ("audit", str(tmp_path), "--tier", said), ("audit", said)],
         "demo": [],  # Its goal is its own.
         "web": [],  # Its pages: tests/web.
         "db": [("db", said)],

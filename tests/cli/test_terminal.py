@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -80,6 +81,32 @@ def test_a_terminal_without_colours_gets_plain_lines(
     assert code == 0
     assert not {"\x1b", "\r"} & set(plain)
     assert "write_file a.txt: success" in plain
+
+
+@pytest.mark.parametrize("command", ["list", "timeline"])
+def test_no_row_is_wider_than_a_terminal_of_40_columns(cli: Any, serve: Serve, command: str) -> None:
+    """Chinese takes two places: what does not fit is cut with an ellipsis, and no row runs into the next line."""
+    uid = cli.new(objective="写一份关于搜索服务性能的报告，" * 5, url=serve([WRITE, DONE]).base_url)
+    cli("run", uid)
+    code, written = on_terminal(command, *([uid] if command == "timeline" else []), columns=40, NO_COLOR="1")
+    lines = written.replace("\r\n", "\n").splitlines()[3 if command == "timeline" else 0 :]
+
+    assert code == 0
+    assert len(lines) >= 2
+    assert max(map(width_of, lines)) <= 40
+    assert any("…" in line for line in lines)
+
+
+@pytest.mark.parametrize("command", ["show", "why", "turns", "questions", "report", "context"])
+def test_every_page_is_shown_on_40_columns(cli: Any, serve: Serve, command: str) -> None:
+    """Running text wraps as the terminal does it; nothing fails, and nothing but its own lines moves the cursor."""
+    uid = cli.new(objective="写一份报告。✓", url=serve([WRITE, DONE]).base_url)
+    cli("run", uid)
+    code, written = on_terminal(command, uid, columns=40, TERM="xterm")
+
+    assert code == 0
+    assert set(re.findall("\x1b.{0,3}", written)) <= {"\x1b[1m", "\x1b[0m"}
+    assert "\r" not in written.replace("\r\n", "")
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,9 @@ def test_an_id_that_is_taken_is_refused(cli: Any, worked: str, tmp_path: Path) -
     assert new != worked
     cli("export", new, "--output", str(again))
     assert again.read_text("utf-8").replace(new, worked) == file.read_text("utf-8")
-    keys = stores.rows(cli.url, "SELECT idem_key FROM tool_calls WHERE idem_key LIKE ?", f"{new}:%")
+    keys = stores.rows(
+        cli.url, "SELECT idem_key FROM tool_calls WHERE idem_key LIKE ? ORDER BY id", f"{new}:%"
+    )
     assert f"{new}:1:1:" in keys[0]
 
 

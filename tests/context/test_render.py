@@ -36,6 +36,7 @@ FULL: dict[str, dict[str, object]] = {
         ),
         "left_out": 2,
     },
+    "servers_missing": {"entries": ("MCP server git: ended (exit code 1)", "MCP server tracker: not set")},
 }
 MINIMAL: dict[str, dict[str, object]] = {
     **FULL,

@@ -15,6 +15,7 @@ from goalmode.domain.contract import Requirement
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import Goal, GoalSettings, GoalSpec
 from goalmode.domain.messages import Assistant, Request, System, User
+from goalmode.domain.outside import Server
 from goalmode.domain.profile import ModelProfile
 from goalmode.loop.ports import Event
 from goalmode.orchestrator.goals import create_goal
@@ -40,6 +41,7 @@ class World:
     goal: Goal
     profile: ModelProfile = PROFILE
     tools: tuple[Tool, ...] = ()
+    servers: tuple[Server, ...] = ()
     events: list[Event] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
 
@@ -72,7 +74,7 @@ class World:
         return ending
 
     def begin(self) -> Wake | Skip:
-        shop = workshop(self.now, self.profile, tools=self.tools)
+        shop = workshop(self.now, self.profile, tools=self.tools, servers=self.servers)
         return begin_wakeup(self.store, self.now, profile=self.profile, only_if_due=False, shop=shop)
 
     @property

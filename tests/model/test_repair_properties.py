@@ -65,7 +65,7 @@ def holds_of_right_ones(check: Check) -> Callable[[Format, int], None]:
 
 
 def _tried(check: Check, read: Read) -> Callable[[Format, int], None]:
-    @pytest.mark.parametrize("histories", [500, pytest.param(20_000, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("histories", [100, pytest.param(20_000, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
     def test(form: Format, histories: int) -> None:
         @settings(max_examples=histories, suppress_health_check=list(HealthCheck), database=None)
@@ -275,7 +275,7 @@ rows = st.recursive(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=100)
 @given(st.lists(rows, max_size=4).map(json.dumps) | rows.map(json.dumps) | st.text(max_size=20))
 def test_i17_stored_rows_of_any_shape(text: str) -> None:
     """I17: what was stored is a conversation, which can be repaired, or it is refused by name; never a KeyError."""

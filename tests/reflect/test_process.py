@@ -138,7 +138,7 @@ def test_a_second_process_waits(make: Any, load: Any, tmp_path: Path) -> None:
     assert busy.asked.wait(10)
 
     idle = SimpleNamespace(agent=SimpleNamespace(**_idle()), TOOLS_SCHEMA=schema())
-    with Store(str(tmp_path / "store" / "goals.sqlite"), clock=world.clock) as other:
+    with Store(world.store.url, clock=world.clock) as other:
         second = session.Session(
             session.Host(idle, HookModule()), other, world.goal.uid, Settings(), lines.append
         )
@@ -415,15 +415,15 @@ def test_a_checkout_without_hooks_is_refused(
     monkeypatch.setitem(sys.modules, "plugins", None)
     monkeypatch.delitem(sys.modules, "plugins.hooks")
     with pytest.raises(SystemExit, match=r"no plugins/hooks\.py"):
-        session.start({"goal": world_of.goal.uid, "store": str(world_of.store.path)})
+        session.start({"goal": world_of.goal.uid, "store": world_of.store.url})
 
 
 def test_it_starts_once(main: Any, world_of: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The id may stand in the environment, and a second `init` after a reload keeps the session."""
     monkeypatch.setenv("GOALMODE_GOAL", world_of.goal.uid[:5])
-    session.start({"store": str(world_of.store.path)})
+    session.start({"store": world_of.store.url})
     first = session._session
-    session.start({"store": str(world_of.store.path)})
+    session.start({"store": world_of.store.url})
 
     assert first is not None
     assert session._session is first

@@ -9,10 +9,11 @@ import pytest
 
 from goalmode.domain.budget import Limits
 from goalmode.domain.exits import GoalStatus
+from goalmode.errors import BadInput
 from goalmode.inspection import contexts, turns
 from goalmode.inspection.show import show
 from goalmode.orchestrator.questions import answer_question
-from goalmode.reflect import hooks
+from goalmode.reflect import hooks, session
 from goalmode.testing.script import CLOSING, PHRASES
 from goalmode.workflows.load import shipped
 from tests.reflect import upstream
@@ -369,6 +370,22 @@ def test_its_own_bound_is_an_ending_too(make: Any, load: Any, monkeypatch: pytes
 
     assert world.reasons() == ["MAX_TURNS_EXCEEDED"]
     assert "GenericAgent allows no more than 2 turns" in str(world.why())
+
+
+@pytest.mark.parametrize("wanted", [{"sandbox": "bwrap"}, {"sandbox": "landlock"}, {"network": False}])
+def test_a_goal_that_wants_a_sandbox_is_not_run_without_one(
+    make: Any, load: Any, wanted: dict[str, Any]
+) -> None:
+    """Its tools run in its own process, so that there is none; a goal that names none is recorded so."""
+    world = make([], **wanted)
+    load(world)
+
+    with pytest.raises(BadInput, match="in GenericAgent: it has no sandbox"):
+        session._session.check()
+    assert world.reasons() == []
+    plain = make([WRITE, CLAIM], sandbox="auto")
+    load(plain).step()
+    assert [w["sandbox"] for w in show(plain.store, plain.goal.id)["wakeups"]] == ["none"]
 
 
 def test_a_broken_hook_ends_the_wakeup_for_that_reason(make: Any, load: Any) -> None:

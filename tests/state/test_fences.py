@@ -10,7 +10,7 @@ import pytest
 from goalmode.domain.work import StatePatch, WorkState, apply
 from goalmode.errors import Fenced
 from goalmode.orchestrator.recover import recover
-from goalmode.state import goals, journal, locks, movements, wakeups
+from goalmode.state import goals, journal, locks, movements, outside, wakeups
 from goalmode.state.checks import CheckResult
 from goalmode.state.journal import OpenTurn
 from goalmode.state.store import Store
@@ -69,6 +69,9 @@ WRITES: dict[str, Callable[[Store, Claimed], Any]] = {
     ),
     "begin_anew": lambda store, old: wakeups.begin_anew(
         store, old, 1, CONTEXT, reserve=RESERVE, inbox_seen=99
+    ),
+    "render_again": lambda store, old: outside.render_again(
+        store, old, CONTEXT, reserve=RESERVE, inbox_seen=99, servers=[], now=store.clock.now()
     ),
     "met_obstacle": lambda store, old: wakeups.met_obstacle(store, old, "no network"),
     "close": close,
@@ -142,7 +145,7 @@ def test_every_function_that_writes_for_a_wakeup_is_walked() -> None:
     """A new write method of a wakeup must take part in these tests."""
     takes_claimed = {
         name
-        for module in (journal, movements, wakeups)
+        for module in (journal, movements, outside, wakeups)
         for name, function in vars(module).items()
         if callable(function)
         and not name.startswith("_")
@@ -150,7 +153,8 @@ def test_every_function_that_writes_for_a_wakeup_is_walked() -> None:
         and "store" in function.__annotations__
     }
 
-    helpers = {"guard", "record_checks", "store_move"}  # Parts of the writes above, inside their transaction.
+    # Parts of the writes above, inside their transaction.
+    helpers = {"guard", "record_checks", "replace_first", "store_move"}
     renewing = {"renew"}  # Tells what is lost instead of raising.
     walked = {*WRITES} & takes_claimed
     assert takes_claimed - helpers - renewing == walked

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event
 
 from goalmode.domain.exits import GoalStatus
-from goalmode.state import due, goals, memory, reading, reading_turns, snapshot, wake_sources
+from goalmode.state import due, goals, memory, questions, reading, reading_turns, snapshot, wake_sources
 from goalmode.state import tables as t
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock
@@ -40,6 +40,7 @@ SIZES = {
     "wake_sources": {"": GOALS, "ix_wake_sources_watched": (10, 1), "ix_wake_sources_open": (DUE, 1, 1)},
     "inbox": {"": GOALS, "ix_inbox_goal_id": (GOALS, 1, 1)},
     "events": {"": 9 * GOALS, "ix_events_goal_id": (9 * GOALS, 9, 1)},
+    "memories": {"": GOALS, "ix_memories_workspace": (GOALS, 100, 1)},
 }
 """What SQLite is told of its tables: rows, and how many of them share a key's first columns."""
 
@@ -115,7 +116,17 @@ def _fill(url: str) -> None:
         "INSERT INTO wake_sources (goal, number, kind, spec, status, created_at)"
         f" SELECT id, 1, 'goal', '{{}}', 'fired', {some}",
     )
-    stores.rows(url, "ANALYZE")
+    stores.rows(
+        url,
+        "INSERT INTO memories (id, kind, text, workspace, goal, wakeup, turn, created_at)"
+        " SELECT id, 'experience', 'tide ' || id || (SELECT string_agg(' w' || (id * n) % 9999, '')"
+        f" FROM generate_series(1, 40) n), '/w' || id % 3, uid, 1, 1, {some} AND id % 5 = 0",
+    )
+    stores.rows(
+        url,
+        "INSERT INTO memories_fts (rowid, words) SELECT id, to_tsvector('simple', text) FROM memories",
+    )
+    stores.rows(url, "VACUUM ANALYZE")
 
 
 def _pretend(url: str) -> None:
@@ -188,6 +199,16 @@ def waits(store: Store) -> None:
         memory.relevant(connection, "/w", "Write the report.")
 
 
+def recall(store: Store) -> None:
+    with store.reading() as connection:
+        memory.recall(connection, "/w1", "17005?")
+
+
+def open_questions(store: Store) -> None:
+    with store.reading() as connection:
+        questions.every_open(connection)
+
+
 QUESTIONS: dict[str, Callable[[Store], object]] = {
     "due": lambda store: due.goals_due(store, LABELS, NOW, limit=20),
     "due, much later": lambda store: due.goals_due(store, LABELS, NOW + timedelta(minutes=1), limit=20),
@@ -197,6 +218,8 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "snapshot": whole_snapshot,
     "lists": lists,
     "waits": waits,
+    "recall": recall,
+    "open questions": open_questions,
 }
 
 
@@ -220,6 +243,23 @@ def test_the_due_are_read_in_order(store: Store) -> None:
     assert "ix_goals_due" in lines
     assert "Sort" not in lines
     assert "TEMP B-TREE" not in lines
+
+
+def test_memories_are_found_by_their_words(store: Store) -> None:
+    """By the index of full texts: GIN on a server, FTS5 in a file."""
+    with asked(store) as statements:
+        recall(store)
+
+    lines = "\n".join(plan(store, *statements[0]))
+    assert ("VIRTUAL TABLE INDEX" if store.path is not None else "ix_memories_fts_words") in lines
+
+
+def test_open_questions_are_read_from_the_index_that_holds_those_alone(store: Store) -> None:
+    """Those of all goals, for `goalmode questions`: what was answered years ago is not looked at."""
+    with asked(store) as statements:
+        open_questions(store)
+
+    assert "ix_questions_due" in "\n".join(plan(store, *statements[0]))
 
 
 def test_a_page_of_the_list_is_not_sorted(store: Store) -> None:

@@ -19,6 +19,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlmodel import SQLModel
 
 from goalmode.domain.exits import ExitReason, GoalStatus
+from goalmode.domain.sandbox import SandboxMode
 from goalmode.domain.signals import StopReason
 from goalmode.errors import StoreError
 from goalmode.state import migrate
@@ -83,6 +84,22 @@ def test_down_and_up_again(store: Store, config: Config) -> None:
     assert rows(store, statement) == before
 
 
+@pytest.mark.sqlite
+def test_wakeups_from_before_there_was_a_sandbox_had_none(store: Store, config: Config) -> None:
+    """Their rows say so, and stay as they were."""
+    claim(store, new_goal(store))
+    statement = "SELECT seq, fence, owner, lease_ms FROM wakeups"
+    before = rows(store, statement)
+    store.close()
+
+    command.downgrade(config, "0004")
+    assert rows(store, statement) == before
+    command.upgrade(config, "head")
+
+    assert rows(store, "SELECT sandbox FROM wakeups") == ["none"]
+    assert rows(store, statement) == before
+
+
 def test_nothing_in_the_tables_is_for_sqlite_alone() -> None:
     """Every table and index compiles for PostgreSQL, with JSONB and partial indexes."""
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
@@ -103,6 +120,7 @@ def test_nothing_in_the_tables_is_for_sqlite_alone() -> None:
     [
         ("goals", "status", GoalStatus),
         ("wakeups", "exit_reason", ExitReason),
+        ("wakeups", "sandbox", SandboxMode),
         ("turns", "stop_reason", StopReason),
     ],
 )

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from goalmode.domain.snapshot import Observed
 from goalmode.errors import BadInput
+from goalmode.tools import beneath
 from goalmode.tools.listing import Entry, Kind, entries
 from goalmode.tools.paths import Missing, PathError, Workspace
 
@@ -32,8 +33,11 @@ def outside(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.fixture
-def jail(workspace: Path) -> Workspace:
+@pytest.fixture(params=["kernel", "walk"])
+def jail(workspace: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """By the kernel's resolution of paths where it has one, and by the walk alone."""
+    if request.param == "walk":
+        monkeypatch.setattr(beneath, "enter", lambda root, path: None)
     return Workspace(workspace)
 
 

@@ -14,6 +14,7 @@ from goalmode.orchestrator.goals import stop_goal
 from goalmode.orchestrator.notes import add_note
 from goalmode.state import goals
 from goalmode.testing import call
+from goalmode.web import goal as goal_page
 from goalmode.web import live
 from goalmode.web.live import Streams, Watch, event, mark_of, place_of
 from tests.web.conftest import HOST, Pages
@@ -172,6 +173,24 @@ def test_what_changes_beside_turns_is_told(pages: Pages) -> None:
     stop_goal(store, pages.world.now, Control.PAUSE)
     assert watch.look() == ["event: refresh\ndata: \n\n"]
     wake.let_go()  # type: ignore[union-attr]
+
+
+def test_what_changes_while_a_page_is_made_is_told(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stream begins with what was so before the page was read: else it would show the old status for good."""
+    store, real = pages.world.store, goal_page.show.show
+
+    def slow(*arguments: Any) -> dict[str, Any]:
+        found = real(*arguments)
+        stop_goal(store, pages.world.now, Control.PAUSE)
+        return found
+
+    monkeypatch.setattr(goal_page.show, "show", slow)
+    shown = pages.page()
+    [source] = [str(a["data-events"]) for a in shown.all("div") if "data-events" in a]
+    heard = listen(pages, lambda it: bool(it.events), source.partition("?")[2])
+
+    assert "paused" not in shown.text.split("Notes and answers")[0].lower()
+    assert heard.events == [("refresh", "", "")]
 
 
 def test_a_goal_that_is_deleted_ends_its_stream(pages: Pages) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from goalmode.domain.redact import Redactor
 from goalmode.domain.signals import StopReason
 from goalmode.orchestrator.goals import create_goal, edit_goal
 from goalmode.state import tables as t
+from goalmode.state.migrate import HEAD
 from goalmode.state.store import Store
 from goalmode.testing import call, calls, say
 from goalmode.web import goal as goal_page
@@ -28,6 +30,7 @@ from goalmode.web.stores import Stores
 from tests import stores
 from tests.loop.conftest import PROFILE
 from tests.web.conftest import SECRET, Pages, Read
+from tests.web.test_live import listen
 
 Open = Callable[..., Pages]
 
@@ -369,14 +372,17 @@ def test_the_plots_get_figures(open_pages: Open) -> None:
 
 
 def test_reading_changes_nothing(open_pages: Open) -> None:
-    """Neither a row nor the store's file, however much is looked at (B16), also while a wakeup runs elsewhere."""
+    """B16: neither a row nor the store's file, while a wakeup runs elsewhere and its commits are beside the file."""
     pages = open_pages(deliverables=("a.txt",), max_turns=3)
     worked(pages)
     wake = pages.world.begin()
+    file = pages.world.store.path
+    assert file is None or Path(f"{file}-wal").stat().st_size
     before = stores.dump(pages.world.store.url), stores.content(pages.world.store.url)
     paths = ["", "/wakeups.json", "/turns", "/turns/1/1", "/contexts/1", "/contexts/2?diff=1", "/abort"]
     for path in (f"{pages.keys.base}/", *(pages.goal + path for path in paths)):
         assert pages.get(path).status_code == 200, path
+    assert listen(pages, lambda it: "turn-1-3" in it.turns()).status == 200
 
     assert (stores.dump(pages.world.store.url), stores.content(pages.world.store.url)) == before
     assert "running" in pages.page().text
@@ -394,6 +400,40 @@ def test_a_store_that_is_no_store_is_said(pages: Pages) -> None:
 
     assert response.status_code == 503
     assert str(file) in response.text
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("version", ["0001", "9999"])
+def test_a_store_of_another_version_is_said(pages: Pages, version: str) -> None:
+    """An older one is not migrated by looking, a newer one is refused: both are named, and the file is as it was."""
+    url = pages.world.store.url
+    stores.rows(url, f"UPDATE alembic_version SET version_num = '{version}'")
+    before = stores.content(url)
+    for response in (pages.get(f"{pages.keys.base}/"), pages.get(pages.goal)):
+        assert response.status_code == 503
+        assert version in response.text
+        assert HEAD in response.text
+
+    assert stores.content(url) == before
+
+
+@pytest.mark.sqlite
+def test_an_unknown_shape_in_the_history_hides_no_other_goal(open_pages: Open) -> None:
+    """B144: the list marks the goal with the field; its page and its turns say the same in one line."""
+    pages = open_pages(max_turns=3)
+    worked(pages)
+    create_goal(pages.world.store, GoalSpec("Another.", str(pages.world.workspace)))
+    url = pages.world.store.url
+    stores.rows(url, "UPDATE turns SET repairs = '5'")
+    turns_page = pages.get(f"{pages.goal}/turns")
+    assert (turns_page.status_code, "repairs is 5, a list" in turns_page.text) == (500, True)
+    stores.rows(url, "UPDATE wakeups SET exit_facts = '[1]'")
+    shown = pages.read(f"{pages.keys.base}/")
+
+    assert ("unreadable" in shown.text, "Another." in shown.text) == (True, True)
+    assert "exit_facts is [1]" in shown.text
+    own = pages.get(pages.goal)
+    assert (own.status_code, "exit_facts is [1]" in own.text) == (500, True)
 
 
 @pytest.mark.sqlite

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from goalmode.domain.messages import Reply, Request
 from goalmode.model.wire import openai_messages
 from goalmode.model.wire.exchange import HttpModel
+from goalmode.model.wire.grown import Grown
 from goalmode.model.wire.openai_reply import ChatAssembly
 from goalmode.model.wire.openai_stop import without_truncation
 
@@ -15,9 +18,13 @@ class OpenAIChat(HttpModel):
     provider = "openai"
     path = "/chat/completions"
 
+    @cached_property
+    def _grown(self) -> Grown:
+        return openai_messages.conversation(self._profile)
+
     async def complete(self, request: Request) -> Reply:
         """See `goalmode.model.port.Model`. Nothing is retried here."""
-        body = openai_messages.body(request, self._profile)
+        body = openai_messages.body(request, self._profile, self._grown)
         reply = await self._exchange(body, request, ChatAssembly())
         if self._profile.silent_truncation:
             own = self._estimate(body.decode())

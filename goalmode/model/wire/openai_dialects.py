@@ -18,6 +18,11 @@ SILENCE = "…"
 """What stands for the reply between a tool's result and the user's next word: no word that the model never said."""
 
 
+def is_plain(profile: ModelProfile) -> bool:
+    """Whether the profile's server takes each message as it is, whatever stands beside it."""
+    return profile.call_ids is not CallIds.MISTRAL and profile.user_after_tool
+
+
 def adapted(messages: Messages, profile: ModelProfile) -> Messages:
     """The messages as the profile's server takes them; the given ones are left as they are."""
     if profile.call_ids is CallIds.MISTRAL:

@@ -14,14 +14,19 @@ from typing import Any, assert_never
 from goalmode.domain.messages import Assistant, Message, Request, System, ToolCall, ToolResult, ToolSpec, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.model import strict_json
-from goalmode.model.wire.openai_dialects import adapted
+from goalmode.model.wire.grown import Grown
+from goalmode.model.wire.openai_dialects import adapted, is_plain
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 MAX_NAME = 64
 
 
-def body(request: Request, profile: ModelProfile) -> bytes:
-    """The request's bytes. What grows or varies comes last, so that a server's prefix cache holds from turn to turn."""
+def body(request: Request, profile: ModelProfile, grown: Grown | None = None) -> bytes:
+    """The request's bytes. What grows or varies comes last, so that a server's prefix cache holds from turn to turn.
+
+    Args:
+        grown: what was sent of the conversation before, see `conversation`.
+    """
     fields: dict[str, Any] = {
         "model": profile.name,
         "stream": True,
@@ -31,14 +36,24 @@ def body(request: Request, profile: ModelProfile) -> bytes:
         fields["temperature"] = profile.temperature
     if request.tools:
         fields["tools"] = tools(request.tools)
-    fields["messages"] = adapted(messages(request.messages, reasoning=profile.replay_reasoning), profile)
+    last: dict[str, Any] = {}
     if request.schema is not None:
-        fields["response_format"] = {
+        last["response_format"] = {
             "type": "json_schema",
             "json_schema": {"name": "reply", "schema": request.schema},
         }
-    fields[_allowance_field(profile.base_url)] = request.max_output
-    return strict_json.encoded(fields)
+    last[_allowance_field(profile.base_url)] = request.max_output
+    items = (grown or conversation(profile)).items(request.messages)
+    return b'%s,"messages":[%s],%s' % (strict_json.encoded(fields)[:-1], items, strict_json.encoded(last)[1:])
+
+
+def conversation(profile: ModelProfile) -> Grown:
+    """A conversation of which nothing was sent yet."""
+
+    def translate(part: Sequence[Message]) -> list[dict[str, Any]]:
+        return adapted(messages(part, reasoning=profile.replay_reasoning), profile)
+
+    return Grown(translate, by_parts=is_plain(profile))
 
 
 def tools(specs: Sequence[ToolSpec]) -> list[dict[str, Any]]:

@@ -33,6 +33,7 @@ async def shell(
         hold=context.hold,
         timeout_seconds=timeout_seconds,
         redact=context.redact,
+        confinement=context.confinement,
     )
     return ToolOutput(
         _told(result, timeout_seconds),

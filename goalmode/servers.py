@@ -1,0 +1,223 @@
+"""Which MCP servers has the user configured, and which of them does a goal use?
+
+    [mcp.git]
+    command = "mcp-server-git --repository ."
+
+    [mcp.tracker]
+    url = "https://tracker.example/mcp"
+    headers = { Authorization = "Bearer ${TRACKER_TOKEN}" }
+    call_seconds = 300
+    tools = ["search", "comment"]
+
+A command is split as a shell would split it, and no shell runs it. `${NAME}` in `env` and `headers` is taken from the
+environment when a goal is woken.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from goalmode.domain.outside import (
+    CALL_SECONDS,
+    MAX_SERVER_NAME,
+    START_SECONDS,
+    Server,
+    ServerChoice,
+    is_server_name,
+)
+from goalmode.domain.redact import url_secrets
+from goalmode.domain.text import sendable
+from goalmode.errors import BadInput, ConfigError
+
+NAME_EXPECTED = f"letters, digits and single - or _ between them, at most {MAX_SERVER_NAME}"
+_ADDRESS = "an http or https address, such as https://tracker.example/mcp"
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_SECRET_NAME = re.compile(r"(?i)key|token|secret|pass|auth|cred")
+
+Wrong = Callable[[str, object, str], ConfigError]
+"""(key, value, what would be right) -> the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """`[mcp.NAME]` as it is written: variables are not filled in yet."""
+
+    server: Server
+    env: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse_choice(text: str, known: Mapping[str, Configured]) -> ServerChoice:
+    """`NAME=COMMAND`, `NAME=URL`, or the `NAME` of a configured server.
+
+    Raises:
+        BadInput: it is none of these.
+    """
+    name, given, address = text.partition("=")
+    if not is_server_name(name):
+        raise BadInput("mcp", text, f"NAME=COMMAND, NAME=URL or NAME, the name of {NAME_EXPECTED}")
+    if not given:
+        if name not in known:
+            have = f"those of goalmode.toml are {', '.join(sorted(known))}" if known else "there is none"
+            raise BadInput("mcp", name, f"NAME=COMMAND, or the name of a server of goalmode.toml; {have}")
+        return ServerChoice(name)
+    problem = _unreachable(address.strip())
+    if problem:
+        raise BadInput("mcp", text, problem)
+    return ServerChoice(name, address.strip())
+
+
+def resolve(
+    chosen: Sequence[ServerChoice] | None, known: Mapping[str, Configured], environ: Mapping[str, str]
+) -> tuple[Server, ...]:
+    """The servers of a goal, variables filled in; None: all that are configured.
+
+    What is wrong with one is noted as its `problem`: a goal goes on without it.
+    """
+    names = [ServerChoice(name) for name in known] if chosen is None else chosen
+    return tuple(_resolved(choice, known, environ) for choice in names)
+
+
+def secrets_of(known: Mapping[str, Configured], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What must not be shown of the configured servers: headers, and what in their variables lets somebody in."""
+    found: list[str] = []
+    for one in known.values():
+        found += url_secrets(one.server.url)
+        for name, text in (*one.headers.items(), *one.env.items()):
+            used = [environ.get(variable, "") for variable in _VARIABLE.findall(text)]
+            found += used
+            if name in one.headers or _SECRET_NAME.search(name):
+                found.append(_filled(text, environ))
+                found.append(_filled(text, environ).rpartition(" ")[2])
+    return tuple(dict.fromkeys(text for text in found if text))
+
+
+def read_server(name: str, given: Mapping[str, Any], wrong: Wrong) -> Configured:
+    """`[mcp.NAME]`, its keys known to be among `KEYS`."""
+    at = f"mcp.{name}"
+    if not is_server_name(name):
+        raise wrong("mcp", name, f"a name of {NAME_EXPECTED}")
+    for key, value in given.items():
+        fits, expected = KEYS[key]
+        if not fits(value):
+            raise wrong(f"{at}.{key}", value, expected)
+    if ("command" in given) == ("url" in given):
+        raise wrong(at, ", ".join(given), "a command or a url, one of them")
+    for key, needs in (("env", "command"), ("headers", "url")):
+        if key in given and needs not in given:
+            raise wrong(f"{at}.{key}", "(not shown)", f"a {needs} beside it")
+    command = given.get("command", ())
+    tools = given.get("tools")
+    server = Server(
+        name,
+        tuple(shlex.split(command) if isinstance(command, str) else command),
+        given.get("url", ""),
+        start_seconds=float(given.get("start_seconds", START_SECONDS)),
+        call_seconds=float(given.get("call_seconds", CALL_SECONDS)),
+        tools=None if tools is None else tuple(tools),
+        hints=given.get("hints", True),
+    )
+    return Configured(server, given.get("env", {}), given.get("headers", {}))
+
+
+def _resolved(choice: ServerChoice, known: Mapping[str, Configured], environ: Mapping[str, str]) -> Server:
+    if choice.address:
+        if _is_url(choice.address):
+            return Server(choice.name, url=choice.address)
+        return Server(choice.name, tuple(shlex.split(choice.address)))
+    found = known.get(choice.name)
+    if found is None:
+        return Server(choice.name, problem="goalmode.toml has no such server on this machine")
+    texts = (*found.env.values(), *found.headers.values())
+    missing = [name for text in texts for name in _VARIABLE.findall(text) if not environ.get(name)]
+    if missing:
+        return replace(found.server, problem=f"${missing[0]} is not set; its configuration needs it")
+    return replace(
+        found.server,
+        env={name: _filled(text, environ) for name, text in found.env.items()},
+        headers={name: _filled(text, environ) for name, text in found.headers.items()},
+    )
+
+
+def _filled(text: str, environ: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda match: environ.get(match.group(1), ""), text)
+
+
+def _unreachable(address: str) -> str:
+    """What is wrong with the address of a `--mcp`; empty if nothing is."""
+    if not address or not _is_text(address):
+        return "NAME=COMMAND or NAME=URL"
+    if "://" in address.split(" ", 1)[0]:
+        if not _is_url(address):
+            return _ADDRESS
+        if any(mark in address for mark in "@?#"):
+            return (
+                "an address without user name, password and query; write one that has them into goalmode.toml"
+            )
+        return ""
+    return "" if _is_command(address) else "a command line whose quotes are closed"
+
+
+def _is_text(text: str) -> bool:
+    return sendable(text) == text
+
+
+def _is_command(value: object) -> bool:
+    if isinstance(value, list):
+        return (
+            bool(value) and all(isinstance(part, str) and _is_text(part) for part in value) and bool(value[0])
+        )
+    try:
+        return isinstance(value, str) and _is_text(value) and bool(shlex.split(value))
+    except ValueError:
+        return False
+
+
+def _is_url(value: object) -> bool:
+    try:
+        parts = (
+            urlsplit(value) if isinstance(value, str) and value.isprintable() and " " not in value else None
+        )
+        return (
+            parts is not None
+            and parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+        )
+    except ValueError:
+        return False
+
+
+def _are_texts(value: object, name: re.Pattern[str]) -> bool:
+    return isinstance(value, dict) and all(
+        name.fullmatch(key) and isinstance(text, str) and text.isprintable() for key, text in value.items()
+    )
+
+
+def _is_span(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 86_400
+
+
+_SPAN = (_is_span, "a number of seconds above 0, at most 86400")
+
+KEYS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "command": (_is_command, "a command line, or a list of a program and its arguments"),
+    "url": (_is_url, _ADDRESS),
+    "env": (lambda v: _are_texts(v, _ENV_NAME), "a table of environment variables and their texts"),
+    "headers": (lambda v: _are_texts(v, _HEADER_NAME), "a table of HTTP headers and their texts"),
+    "start_seconds": _SPAN,
+    "call_seconds": _SPAN,
+    "tools": (
+        lambda v: isinstance(v, list) and bool(v) and all(isinstance(name, str) for name in v),
+        "a list of tools, by the server's own names",
+    ),
+    "hints": (lambda v: isinstance(v, bool), "true or false"),
+}
+"""What may stand in `[mcp.NAME]`."""

@@ -1,0 +1,107 @@
+"""A server, the goal that it works on and what it says meanwhile: for tests that take its store away for a while."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from goalmode.domain.goal import GoalSettings, GoalSpec
+from goalmode.orchestrator.goals import create_goal
+from goalmode.state.store import Store
+from goalmode.testing import Stub, steps
+from tests import stores
+from tests.crash import invariants
+from tests.crash.marks import FILE, SHELL, Marks
+from tests.crash.storm import serve
+from tests.state.processes import another, until
+
+SHORT_LEASE = {"GOALMODE_LEASE": "1"}
+"""So that a wakeup that could not be closed is soon gone on with."""
+
+MARKS = 15
+BIG = 20_000
+"""Characters that each reply has, and the store gets."""
+
+
+@dataclass
+class Serving:
+    """A server, and the one goal that it works on."""
+
+    url: str
+    uid: str
+    pid: int
+    log: Path
+    workspace: Path
+
+    @property
+    def marks(self) -> Marks:
+        return Marks.of(self.workspace)
+
+    def works(self) -> None:
+        """Wait until another mark is made."""
+        before = len(self.marks.lines)
+        until(lambda: len(self.marks.lines) > before, what="the goal goes on")
+
+    def says(self, what: str) -> None:
+        """Wait for a line that has these words; there is no traceback beside it."""
+        until(lambda: what in self.log.read_text(), what=f"the server says {what!r}")
+        self.says_it_well()
+
+    def says_it_well(self) -> None:
+        said = self.log.read_text()
+        assert "Traceback" not in said
+        assert all(json.loads(line) for line in said.splitlines() if line.startswith("{"))
+
+    def finishes(self) -> list[str]:
+        """Wait until the goal is done; returns how its wakeups ended. Each mark was made once."""
+        until(lambda: stores.rows(self.url, "SELECT status FROM goals") == ["DONE"], what="the goal is done")
+        done_properly(self.url, self.marks)
+        return stores.rows(self.url, "SELECT exit_reason FROM wakeups ORDER BY seq")
+
+
+def done_properly(url: str, marks: Marks) -> None:
+    """Nothing is half-written, no call was begun twice, and what began is called that in the store."""
+    assert invariants.broken(url) == []
+    begun = marks.begun
+    outcomes = dict(stores.rows(url, "SELECT idem_key, outcome FROM tool_calls WHERE tool = 'shell'"))
+    assert len(begun) == len(set(begun))
+    assert {outcomes[key] for key in begun} <= {"success", "interrupted"}
+    assert {key for key, outcome in outcomes.items() if outcome == "success"} <= set(begun)
+    assert marks.overlaps() == []
+
+
+@contextmanager
+def goal(url: str, root: Path) -> Iterator[tuple[str, Path]]:
+    """A goal of some fifteen turns and the provider that answers it; its id and its workspace."""
+    workspace, noise = root / "workspace", "".join(chr(97 + n * n % 26) for n in range(BIG))
+    workspace.mkdir()
+
+    def answer(request: Mapping[str, Any], number: int) -> steps.Step:
+        done = len(Marks.of(workspace).done)
+        if "shell" not in {tool["function"]["name"] for tool in request["tools"]}:
+            return steps.tool("update_working_checkpoint", {"key_info": f"{done} marks"})
+        if done >= MARKS:
+            return steps.tool("complete", {"status": "success", "summary": "All marks are left."})
+        command = SHELL.format(word=f"m{done}", work="sleep 0.05")
+        return steps.tool("shell", {"command": command}, text=f"{number} {noise}")
+
+    with Stub(answer) as stub:
+        settings = replace(GoalSettings(), model="openai:stub", base_url=stub.base_url, user_tools=False)
+        with Store(url) as store:
+            spec = GoalSpec("Leave marks.", str(workspace), (), (FILE,), settings=settings)
+            uid = create_goal(store, spec).uid
+        yield uid, workspace
+
+
+@contextmanager
+def serving(url: str, root: Path, environment: Mapping[str, str]) -> Iterator[Serving]:
+    """The goal, under way."""
+    log = root / "log"
+    with goal(url, root) as (uid, workspace), another(serve, url, str(log), environment) as server:
+        made = Serving(url, uid, server.pid, log, workspace)
+        made.works()
+        yield made
