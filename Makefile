@@ -5,10 +5,15 @@ PY := .venv/bin/python
 WHEEL_PY := .venv-wheel/bin/python
 SLOW := tests
 KILLS := 1000
+GOALS := 200
+WAKEUPS := 2000
 SEED :=
 EVAL := --quick
 BENCH :=
 PIP := -m pip --disable-pip-version-check -q
+
+# Programs that many tests start, each of them many times, are compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -34,11 +39,15 @@ test-slow: .venv/.stamp ## the slow suites: signals and locales in real terminal
 
 test-crash: .venv/.stamp ## processes that die, stop and starve: at every commit, at random, two owners of one store, on both databases
 	@$(PY) -m pytest -q -m slow tests/crash
-	@$(PY) scripts/postgres.py $(PY) -m pytest -q -m slow tests/crash/test_two_owners.py
+	@$(PY) scripts/postgres.py $(PY) -m pytest -q -m slow tests/crash/test_two_owners.py tests/crash/test_server_trouble.py
 
-crash-storm: .venv/.stamp ## the same with 1,000 kills, and two owners over 2,000 wakeups; KILLS=N and SEED=N choose others
-	@GOALMODE_CRASH_KILLS=$(KILLS) GOALMODE_CRASH_SEED=$(SEED) GOALMODE_CRASH_WAKEUPS=2000 \
-		$(PY) -m pytest -q -m slow tests/crash/test_storm.py tests/crash/test_two_owners.py
+crash-storm: export GOALMODE_CRASH_KILLS = $(KILLS)
+crash-storm: export GOALMODE_CRASH_SEED = $(SEED)
+crash-storm: export GOALMODE_CRASH_GOALS = $(GOALS)
+crash-storm: export GOALMODE_CRASH_WAKEUPS = $(WAKEUPS)
+crash-storm: .venv/.stamp ## the same with 1,000 kills, and two owners of 200 goals over 2,000 wakeups on both; KILLS=N, SEED=N choose others
+	@$(PY) -m pytest -q -m slow tests/crash/test_storm.py tests/crash/test_two_owners.py
+	@$(PY) scripts/postgres.py $(PY) -m pytest -q -m slow tests/crash/test_two_owners.py
 
 test-acceptance: .venv/.stamp ## whole programs in processes of their own: kills, signals, terminals, servers
 	@$(PY) -m pytest -q -m slow -n 2 --dist worksteal tests/acceptance tests/cli tests/scheduler

@@ -46,7 +46,7 @@ def get(connection: sa.Connection, ids: Iterable[int | None]) -> Mapping[int, st
     return found
 
 
-def _unpacked(row: sa.Row[Any]) -> str:
+def _unpacked(row: sa.Row[Any, Any, Any]) -> str:
     try:
         raw = zlib.decompress(row.data) if row.codec == "zlib" else bytes(row.data)
         return raw.decode("utf-8")

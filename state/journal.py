@@ -97,7 +97,7 @@ def intent(
         Fenced: somebody else has the goal; nothing is stored.
     """
     with store.writing() as connection:
-        heard = {} if inbox_seen is None else {"inbox_seen": inbox_seen}
+        heard: dict[str, Any] = {} if inbox_seen is None else {"inbox_seen": inbox_seen}
         guard(store, connection, claimed, **reserved(claimed.price, NO_USAGE), **heard)
         turn = statements.insert(
             connection,
@@ -196,7 +196,7 @@ def outcome(
             _store_record(store, connection, claimed, turn, record)
         messages = store.clean_json(messages_to_json(done.messages)) if done.messages else None
         results = None if messages is None else bodies.put_json(connection, messages)
-        ended = {"state": TurnState.DONE, "ended_at": now, "results": results}
+        ended: dict[str, Any] = {"state": TurnState.DONE, "ended_at": now, "results": results}
         statements.update(connection, t.turns, {"id": turn.id}, **ended)
         if done.work is not None and done.work != done.before:
             _store_work(store, connection, claimed, done.before, done.work, now)

@@ -222,7 +222,7 @@ class PostgresDatabase:
 
     def _found_out(self, busy_seconds: float) -> _Known:
         if self.url not in _known:
-            engine = sa.create_engine(
+            engine: sa.Engine = sa.create_engine(
                 self.url,
                 creator=lambda: self._connect(engine.dialect, busy_seconds),
                 poolclass=sa.NullPool,
@@ -240,12 +240,12 @@ class PostgresDatabase:
         """Reach the server. One that was there before may be starting again: it is waited for."""
         arguments, named = dialect.create_connect_args(self.url)
         timeout = max(2, min(CONNECT_SECONDS, int(busy_seconds)))
-        named |= {
-            "connect_timeout": timeout,
-            "application_name": "goalmode",
-            "keepalives_idle": IDLE_SECONDS,
-            "tcp_user_timeout": IDLE_SECONDS * 1000,
-        }
+        named.update(
+            connect_timeout=timeout,
+            application_name="goalmode",
+            keepalives_idle=IDLE_SECONDS,
+            tcp_user_timeout=IDLE_SECONDS * 1000,
+        )
         deadline = time.monotonic() + busy_seconds - timeout
         while True:
             try:

@@ -35,7 +35,10 @@ def held(
     except ValueError as error:  # Out of the driver, which does not say of which column.
         raise StoreUnreadable(_no_time(connection, statement) or f"a stored value is none: {error}") from None
     columns = [
-        (name, *kind) for name, column in statement.selected_columns.items() if (kind := _kind(column))
+        (name, kind, expected)
+        for name, column in statement.selected_columns.items()
+        for base, kind, expected in _KINDS
+        if isinstance(column.type, base)
     ]
     for row in rows:
         fields = row._mapping
@@ -44,10 +47,6 @@ def held(
             if value is not None and type(value) is not kind:
                 raise StoreUnreadable(f"{named(row)}: {name} is {value!r}, {expected} was expected")
     return rows
-
-
-def _kind(column: sa.ColumnElement[Any]) -> tuple[type, str] | None:
-    return next((found for base, *found in _KINDS if isinstance(column.type, base)), None)  # type: ignore[misc]
 
 
 def _no_time(connection: sa.Connection, statement: sa.Select[Any]) -> str:

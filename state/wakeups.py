@@ -274,7 +274,7 @@ def _renew(
         raise Fenced
 
 
-def reserved(price: Price | None, usage: Usage) -> dict[str, int]:
+def reserved(price: Price | None, usage: Usage) -> dict[str, Any]:
     """The columns of a wakeup that hold what its next call may use: charged if the process dies before it is known."""
     cost = reserve_of(price, usage)
     return {"reserved_input": usage.input, "reserved_output": usage.output, "reserved_cost": cost}

@@ -16,8 +16,10 @@ from hypothesis import settings
 
 from tests import stores
 
-settings.register_profile("local", deadline=None, max_examples=50)
-settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, print_blob=True)
+# A database asks for few of them again: what they look for is in Python.
+_EXAMPLES = 10 if stores.SERVER else 50
+settings.register_profile("local", deadline=None, max_examples=_EXAMPLES)
+settings.register_profile("ci", deadline=None, max_examples=_EXAMPLES, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 _PRIVATE = ("GOALMODE_", "OPENAI_", "ANTHROPIC_")
@@ -38,14 +40,14 @@ _ELSEWHERE = {
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Each test where its stores are; on a server, what uses none is left out."""
+    """Each test where its stores are; on a server, what uses none is left out, and what need not be run again."""
     elsewhere = "sqlite" if stores.SERVER else "postgres"
     used, unused = [], []
     for item in items:
         if item.get_closest_marker(elsewhere):
             item.add_marker(pytest.mark.skip(reason=_ELSEWHERE[elsewhere]))
         uses = "_stores" in getattr(item, "fixturenames", ()) or item.get_closest_marker("postgres")
-        (used if uses else unused).append(item)
+        (used if uses and not item.get_closest_marker("once") else unused).append(item)
     if stores.SERVER:
         items[:] = used
         config.hook.pytest_deselected(items=unused)

@@ -252,11 +252,11 @@ def test_what_is_wrong_is_one_line(write: Write, content: str, said: str) -> Non
 
 def test_the_sandbox_that_is_configured(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths of the home directory, names of variables; the environment's word comes before the file's."""
-    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("HOME", "/people/me")
     path = write('[sandbox]\nmode = "landlock"\nread = ["~/.rustup", "/data"]\nenv = ["CC"]')
 
     found = load_settings(path, {}).sandbox
-    assert found == SandboxSettings("landlock", ("/home/me/.rustup", "/data"), ("CC",))
+    assert found == SandboxSettings("landlock", ("/people/me/.rustup", "/data"), ("CC",))
     assert load_settings(path, {"GOALMODE_SANDBOX": "none"}).sandbox == replace(found, mode="none")
     assert load_settings(None, {"GOALMODE_SANDBOX": ""}).sandbox == SandboxSettings("auto")
     with pytest.raises(ConfigError, match=r"^\$GOALMODE_SANDBOX: 'off' is not valid: auto or bwrap"):

@@ -13,9 +13,10 @@ import click
 from goalmode.audit.findings import ADVICE, RULE, SURFACES, TIER, TITLE, Finding, Report
 from goalmode.audit.run import audit as run
 from goalmode.audit.sarif import sarif
+from goalmode.cli import secrets
 from goalmode.cli.options import UTF8
 from goalmode.cli.output import say, say_json
-from goalmode.domain.text import one_line
+from goalmode.domain.text import counted, one_line
 
 
 @click.command()
@@ -38,6 +39,7 @@ def audit(paths: Sequence[Path], form: str | None, tier: str, surfaces: Sequence
 
     The exit code is 1 with findings, 0 without; files that cannot be looked at are named and do not change it.
     """
+    secrets.learn(None)  # The code that a finding quotes may hold one.
     report = run(paths)
     match form:
         case "json":
@@ -80,14 +82,12 @@ def _print(report: Report, tier: str, surfaces: Sequence[str]) -> None:
         say(one_line(f"{_place(one.finding)}: suppressed: {one.reason or 'no reason is given'}"))
     found = len(report.findings)
     counts = [
-        f"{found} finding{'s' * (found != 1)} ({RULE}, {tier}, {', '.join(surfaces)})"
-        if found
-        else "no findings",
-        f"{report.looked_at} files looked at",
+        f"{counted(found, 'finding')} ({RULE}, {tier}, {', '.join(surfaces)})" if found else "no findings",
+        f"{counted(report.looked_at, 'file')} looked at",
         *_counted(len(report.suppressed), "suppressed"),
         *_counted(len(report.unread), "not looked at as a whole"),
-        *_counted(report.tests, "tests and fixtures left out"),
-        *_counted(report.links, "links not followed"),
+        *_counted(report.tests, "test or fixture left out", "tests and fixtures left out"),
+        *_counted(report.links, "link not followed", "links not followed"),
     ]
     say(", ".join(counts))
 
@@ -96,5 +96,5 @@ def _place(finding: Finding) -> str:
     return one_line(f"{finding.path}:{finding.line}: {finding.signal}")
 
 
-def _counted(number: int, what: str) -> list[str]:
-    return [f"{number} {what}"] if number else []
+def _counted(number: int, what: str, many: str = "") -> list[str]:
+    return [counted(number, what, many or what)] if number else []

@@ -47,9 +47,10 @@ def turns(
         if common.json:
             say_json_list(found)
             return 0
-        shown = 0
-        for shown, turn in enumerate(found, 1):
+        shown = False
+        for turn in found:
             pages.turns([turn])
+            shown = True
     if not shown and not common.quiet:
         say("There are no turns yet." if offset == 0 else "There are no further turns.")
     return 0

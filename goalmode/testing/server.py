@@ -99,7 +99,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(404, {"error": {"message": f"Invalid URL (GET {self.path})"}})
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length", 0)))
+        length = int(self.headers.get("content-length", 0))
+        raw = self.rfile.read(length)
+        if len(raw) < length:  # The client died in the middle: nothing was asked.
+            self._drop()
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         seen = Seen(self.path, headers, raw, _parsed(raw), time.monotonic())
         step, number = self.server.answer(seen)

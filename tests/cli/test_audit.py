@@ -37,7 +37,7 @@ def test_a_finding_names_file_line_signal_reason_and_fix(cli: Any, tree: Path) -
     assert lines[4] == f"{tree}/meant.py:4: not-tool-use: suppressed: a demonstration"
     assert lines[5] == (
         "1 finding (comm-no-completion-signal, release-blocker, agent-tool-execution, agent-dashboard), "
-        "2 files looked at, 1 suppressed, 1 not looked at as a whole, 1 tests and fixtures left out"
+        "2 files looked at, 1 suppressed, 1 not looked at as a whole, 1 test or fixture left out"
     )
 
 
@@ -47,7 +47,7 @@ def test_nothing_found_is_0(cli: Any, tree: Path) -> None:
     done = cli("audit", str(tree))
 
     assert done.code == 0
-    assert done.out.splitlines()[-1].startswith("no findings, 1 files looked at")
+    assert done.out.splitlines()[-1].startswith("no findings, 1 file looked at")
 
 
 def test_json_has_everything(cli: Any, tree: Path) -> None:

@@ -77,7 +77,7 @@ def test_wake_wakes_exactly_once_and_says_how_to_go_on(cli: Any, serve: Serve) -
 
     assert (done.code, quiet.code, quiet.out) == (10, 10, "")
     assert "MAX_TURNS_EXCEEDED" in done.line()
-    assert "quota of the wakeup 2, used 2" in done.line()
+    assert "turn quota of the wakeup: 2, used 2" in done.line()
     assert done.line().endswith(f"to go on: goalmode run {uid}")
     assert quiet.line().endswith(f"to go on: goalmode run {uid} --store {cli.name}")
     assert cli("show", uid, "--json").json["status"] == "ACTIVE"

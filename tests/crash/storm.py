@@ -150,7 +150,7 @@ class Storm:
                 servers[victim] = stack.enter_context(self._server(SERVERS + self.kills))
             end = time.monotonic() + SECONDS_TO_FINISH
             while self._tend(store, stub.base_url, more=False):
-                assert time.monotonic() < end, "not all goals were finished"
+                assert time.monotonic() < end, f"not finished: {stores.rows(self.url, UNFINISHED)}"
                 time.sleep(0.1)
             for server in servers:
                 os.kill(server.pid, signal.SIGTERM)
@@ -202,6 +202,9 @@ class Storm:
             for id, *rest in stores.rows(self.url, f"{statement} AND id > ?", newest - RECENT):
                 known[id] = rest
 
+
+UNFINISHED = """SELECT g.uid, g.status, g.control, g.wake_reason, g.next_wakeup_at, w.seq, w.owner, w.started_at
+FROM goals g LEFT JOIN wakeups w ON w.goal = g.id AND w.exit_reason IS NULL WHERE g.status <> 'DONE'"""
 
 COMMITTED = {
     "turns": "SELECT id, wakeup, seq, purpose, state, input, cached, output, reply, results FROM turns "

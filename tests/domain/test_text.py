@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goalmode.domain.text import head_tail, one_line, safe, same_name, sendable
+from goalmode.domain.text import counted, head_tail, one_line, safe, same_name, sendable
 
 _anything = st.text(st.characters())  # Lone surrogates included.
 
@@ -93,3 +93,13 @@ def test_names_are_equal_across_unicode_forms() -> None:
     """A composed and a decomposed name are the same; different names are not."""
     assert same_name("Bericht-ü.md", "Bericht-u\u0308.md")
     assert not same_name("a", "A")
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(0, "0 turns"), (1, "1 turn"), (2, "2 turns"), (12_345, "12,345 turns")]
+)
+def test_one_is_not_many(number: int, told: str) -> None:
+    """The noun goes with its number, whose thousands stand apart."""
+    assert counted(number, "turn") == told
+    assert counted(1, "sign of progress", "signs of progress") == "1 sign of progress"
+    assert counted(2, "sign of progress", "signs of progress") == "2 signs of progress"

@@ -26,6 +26,8 @@ from goalmode.testing import call, calls, say
 from goalmode.tools.registry import tool
 
 O200K = Remembered(counter("o200k_base"))
+pytestmark = pytest.mark.once
+
 WINDOW = 7_000
 FACT = "The station is Cuxhaven, the gauge stands at 5.04 m."
 OBJECTIVE = "Write the report on the tides of 2029."

@@ -153,7 +153,7 @@ def test_without_the_driver_the_extra_is_named(url: str, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(postgres.sa, "create_engine", missing)
 
-    assert "pip install 'goalmode[postgres]'" in refusal(url)
+    assert "pip install 'goalmode[postgres]'" in refusal(with_(url, database="not seen yet"))
 
 
 def test_details_of_rows_are_not_told(real: Store) -> None:

@@ -76,7 +76,7 @@ def test_repairs_are_stored_with_the_turn(store: Store) -> None:
     with store.reading() as connection:
         plain, repaired = reading_turns.turns(connection, goal.id)
 
-    assert (plain.repairs, rows(store, "SELECT repairs FROM turns WHERE seq = 1")) == ((), [None])
+    assert (plain.repairs, rows(store, "SELECT repairs FROM turns WHERE seq = 1")) == ([], [None])
     assert repaired.repairs == [{"kind": "closed", "message": 3, "why": WHY.why}]
 
 

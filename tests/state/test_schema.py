@@ -158,6 +158,18 @@ def test_a_reading_connection_cannot_write(store: Store) -> None:
         connection.exec_driver_sql("DELETE FROM goals")
 
 
+def test_a_connection_in_use_at_the_end_is_closed_when_it_comes_back(store: Store) -> None:
+    """A sign of life may be on its way: its connection must not outlive the store, nor its locks."""
+    with store.reading() as connection:
+        used = connection.connection.driver_connection
+        store.close()
+        assert connection.execute(sa.text("SELECT 1")).scalar() == 1
+
+    assert used is not None
+    with pytest.raises(Exception, match="closed"):
+        used.execute("SELECT 1")
+
+
 def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
     """Tables that it made included."""
     with suppress(ZeroDivisionError), store.writing() as connection:

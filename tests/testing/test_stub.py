@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -131,6 +132,18 @@ def test_requests_are_kept_as_they_came(client: httpx.Client) -> None:
     assert (first.path, first.headers["content-type"]) == ("/v1/chat/completions", "application/json")
     assert first.body == json.loads(first.raw)
     assert first.at <= second.at
+
+
+def test_a_client_that_dies_in_the_middle_of_a_request_has_asked_nothing() -> None:
+    """As a provider would: no answer is used up for it."""
+    with Stub([text("first")]) as stub:
+        url = httpx.URL(stub.base_url)
+        with socket.create_connection((url.host, url.port)) as dying:
+            dying.sendall(b'POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 999\r\n\r\n{"model": "m"')
+            dying.shutdown(socket.SHUT_WR)
+            assert dying.recv(1) == b""
+
+        assert (stub.requests, stub.rejected) == ([], [])
 
 
 def test_a_rule_answers_by_request_and_number(client: httpx.Client) -> None:

@@ -111,7 +111,9 @@ async def test_an_accepted_wait_asks_for_an_ending(context: ToolContext) -> None
     [
         (60, "x", 0, "nothing was read or written"),
         (29, "x", 1, "between 30 and 2592000, not 29"),
+        (0, "x", 1, "between 30 and 2592000, not 0"),
         (2_592_001, "x", 1, "between 30 and 2592000"),
+        (100 * 365 * 86_400, "x", 1, "between 30 and 2592000"),
         (60, " ", 1, "reason is blank"),
     ],
 )

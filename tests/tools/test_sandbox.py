@@ -90,7 +90,7 @@ def test_a_goals_word_comes_before_what_is_configured(works: None, tmp_path: Pat
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     made = tmp_path / "home"
-    (made / "work").mkdir(parents=True)
+    (made / "desk").mkdir(parents=True)
     return made
 
 
@@ -101,10 +101,10 @@ def home(tmp_path: Path) -> Path:
         (".", (), "home directory"),
         ("/", (), "home directory"),
         ("link-to-home", (), "home directory"),
-        ("home/work", ("home/work/goals.sqlite",), "holds goals.sqlite"),
-        ("home/work", ("home/work/a/b/goals.sqlite",), "holds goals.sqlite"),
-        ("link-to-work", ("home/work/goals.sqlite",), "holds goals.sqlite"),
-        ("home/work", ("link-to-work/goalmode.toml",), "holds goalmode.toml"),
+        ("home/desk", ("home/desk/goals.sqlite",), "holds goals.sqlite"),
+        ("home/desk", ("home/desk/a/b/goals.sqlite",), "holds goals.sqlite"),
+        ("link-to-desk", ("home/desk/goals.sqlite",), "holds goals.sqlite"),
+        ("home/desk", ("link-to-desk/goalmode.toml",), "holds goalmode.toml"),
     ],
 )
 def test_a_workspace_in_which_nothing_could_be_kept_is_refused(
@@ -113,7 +113,7 @@ def test_a_workspace_in_which_nothing_could_be_kept_is_refused(
     """The home directory or above it, and one with the store or the configuration in it; also through links."""
     base = home.parent
     (base / "link-to-home").symlink_to(home)
-    (base / "link-to-work").symlink_to(home / "work")
+    (base / "link-to-desk").symlink_to(home / "desk")
     made = Sandbox(base / workspace, SandboxMode.LANDLOCK, home=home)
 
     with pytest.raises(BadInput, match="or take --sandbox none") as refused:
@@ -122,7 +122,7 @@ def test_a_workspace_in_which_nothing_could_be_kept_is_refused(
     Sandbox(base / workspace, SandboxMode.NONE, home=home).keeping(*(base / path for path in private))
 
 
-@pytest.mark.parametrize("workspace", ["work", ".hidden/workspace", ".local/share/goalmode/workspace"])
+@pytest.mark.parametrize("workspace", ["desk", ".hidden/workspace", ".local/share/goalmode/workspace"])
 def test_other_workspaces_are_taken(home: Path, workspace: str) -> None:
     """Also one in a hidden directory, or beside the store: what lies around it stays closed."""
     (home / workspace).mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ def test_other_workspaces_are_taken(home: Path, workspace: str) -> None:
 @pytest.mark.parametrize("place", ["home", "."])
 def test_the_home_is_not_to_be_configured(home: Path, place: str) -> None:
     """Its keys would be among what may be read."""
-    made = Sandbox(home / "work", SandboxMode.BWRAP, read=(home.parent / place,), home=home)
+    made = Sandbox(home / "desk", SandboxMode.BWRAP, read=(home.parent / place,), home=home)
     with pytest.raises(BadInput, match=r"^sandbox\.read: .* keys lie in it"):
         made.keeping()
 
@@ -199,7 +199,7 @@ def test_a_tree_is_given_without_what_is_hidden_in_it(tmp_path: Path) -> None:
 
 def test_a_command_gets_no_environment_but_the_usual(tmp_path: Path) -> None:
     """No key by whatever name, a home and a place for temporary files of its own; more only by name."""
-    given = {"PATH": "/bin", "LC_ALL": "C", "HOME": "/root", "TMPDIR": "/tmp", "SSH_AUTH_SOCK": "/tmp/agent",
+    given = {"PATH": "/bin", "LC_ALL": "C", "HOME": "/root", "TMPDIR": "/tmp", "SSH_AUTH_SOCK": "/run/agent",
              "GITHUB_TOKEN": "x", "XDG_DATA_HOME": "/x", "GOALMODE_IDEMPOTENCY_KEY": "k", "MINE": "m"}  # fmt: skip
     made = Confined(
         SandboxMode.BWRAP, tmp_path, network=True, read=(), env=("MINE",), private=(), path="", home=tmp_path

@@ -13,6 +13,8 @@ from goalmode.web.actions import ACTIONS
 from goalmode.web.keys import Keys, same
 from tests.web.conftest import FORM, HOST, ORIGIN, Pages, Read
 
+pytestmark = pytest.mark.once
+
 OWN = {"origin": ORIGIN, "sec-fetch-site": "same-origin", **FORM}
 
 

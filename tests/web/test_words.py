@@ -140,3 +140,18 @@ def test_limits_have_names() -> None:
         names = ("turns", "wakeups", "tokens", "active_seconds", "cost_micro", "deadline")
         assert {f"limit.{name}" for name in names} <= set(table(lang))
     assert figures.Spend("turns", "1").state == "fine"
+
+
+@pytest.mark.parametrize(
+    ("lang", "n", "said"),
+    [
+        ("en", "1", "1 call, 1 token"),
+        ("en", "0", "0 calls, 0 tokens"),
+        ("en", "1,200", "1,200 calls, 1,200 tokens"),
+        ("zh", "1", "1 次调用，1 token"),
+    ],
+)
+def test_one_is_not_many(lang: str, n: str, said: str) -> None:
+    """A noun goes with its number where the language has it so; what is filled in is never looked at again."""
+    assert Words(lang)("goal.calls", n=n, tokens=n) == said
+    assert Words("en")("goal.bytes", n="{n:x|y}") == "{n:x|y} bytes"
