@@ -20,6 +20,7 @@ _SHAPE = """
     FROM (
         SELECT relname || relkind::text || relnatts AS part FROM pg_class WHERE relnamespace = 'public'::regnamespace
         UNION ALL SELECT conname FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+        UNION ALL SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'
     ) parts
 """
 """What a test may have changed beside rows."""

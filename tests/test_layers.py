@@ -273,6 +273,7 @@ def test_importing_goalmode_loads_nothing_heavy() -> None:
     assert set() == set(HOMES) & set(seen["modules"])
 
 
+@pytest.mark.slow  # Part of `make check`.
 def test_importing_any_module_prints_and_writes_nothing() -> None:
     """No module has an effect when it is imported; alembic's `env` and `__main__` are scripts, not modules."""
     names = [name for name, _ in modules(ROOT) if name not in ("goalmode", "__main__", "migrations.env")]

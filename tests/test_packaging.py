@@ -9,6 +9,8 @@ import tomllib
 from importlib import metadata, resources
 from pathlib import Path
 
+import pytest
+
 import goalmode
 from goalmode.workflows.load import SHIPPED
 
@@ -127,11 +129,13 @@ def test_there_is_one_version() -> None:
     assert metadata.version("goalmode") == getattr(goalmode, "__version__", metadata.version("goalmode"))
 
 
+@pytest.mark.slow  # Part of `make check`.
 def test_every_dependency_is_used() -> None:
     """Nobody installs a library that no module imports."""
     assert _declared() - set(_imported()) == DATA
 
 
+@pytest.mark.slow  # Part of `make check`.
 def test_every_import_is_declared() -> None:
     """A library that a module imports is a dependency, not an accident of somebody's environment."""
     known = _declared() | _in_extras() | INDIRECT
