@@ -98,7 +98,7 @@ class SqliteFile:
     def reading(self, *, busy_seconds: float) -> sa.Engine:
         return self._engine(lambda: _open_reading(self.path, busy_seconds=busy_seconds), "BEGIN DEFERRED")
 
-    def _engine(self, connect: Callable[[], sqlite3.Connection], begin: str) -> sa.Engine:
+    def _engine(self, connect: Callable[[], Any], begin: str) -> sa.Engine:
         """Its transactions begin with `begin`, in the file that is at the path now, and in no other.
 
         A connection goes on with a file that was deleted, or that another one has replaced: what it would write there

@@ -21,7 +21,7 @@ NOTHING: Mapping[str, int] = MappingProxyType({})
 def insert(connection: sa.Connection, table: sa.Table, **values: Any) -> int:
     """Add a row; returns its `id`."""
 
-    def statement() -> sa.Executable:
+    def statement() -> sa.ClauseElement:
         bound = {name: _bind(table, name) for name in values}
         return sa.insert(table).values(bound).returning(table.c.id)
 
@@ -43,7 +43,7 @@ def update(
         add: what to add to numbers.
     """
 
-    def statement() -> sa.Executable:
+    def statement() -> sa.ClauseElement:
         found = [
             table.c[name].is_(None) if value is None else table.c[name] == _bind(table, name, "where_")
             for name, value in where.items()
@@ -64,7 +64,7 @@ def update(
 def look_up(connection: sa.Connection, column: sa.Column[Any], row: int) -> Any:
     """A text or a whole number of the row with this id; None if there is no such row."""
 
-    def statement() -> sa.Executable:
+    def statement() -> sa.ClauseElement:
         return sa.select(column).where(column.table.c.id == _bind(column.table, "id"))
 
     made = _made(("select", column.table.name, column.name), connection.dialect, statement)
@@ -109,7 +109,7 @@ _ALL: dict[tuple[str, ...], _Made] = {}
 """As many as there are kinds of statements in the code: their columns are named there."""
 
 
-def _made(what: tuple[str, ...], dialect: sa.Dialect, statement: Callable[[], sa.Executable]) -> _Made:
+def _made(what: tuple[str, ...], dialect: sa.Dialect, statement: Callable[[], sa.ClauseElement]) -> _Made:
     key = (dialect.name, *what)
     found = _ALL.get(key)
     if found is None:
