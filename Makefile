@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-model eval-model test test-acceptance test-slow test-crash crash-storm test-postgres test-dbos test-genericagent test-mcp test-sandbox test-web check lint types layers audit smoke wheel bench bench-quick clean
+.PHONY: help demo demo-model eval-model test test-acceptance test-long test-slow test-crash crash-storm test-postgres test-dbos test-genericagent test-mcp test-sandbox test-web check lint types layers audit smoke wheel bench bench-quick clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1 /' | awk '{n = $$1 " " $$2; $$1 = $$2 = ""; printf "  %-16s%s\n", n, $$0}'
@@ -32,7 +32,10 @@ eval-model: .venv/.stamp .venv-model/.stamp ## does replayed completion prose ma
 	@$(PY) scripts/eval_model.py --model-python .venv-model/bin/python $(EVAL)
 
 test: .venv/.stamp ## the tests, without the slow suites
-	@$(PY) -m pytest -q -m "not slow" -n 2 --dist worksteal
+	@$(PY) -m pytest -q -m "not slow and not long" -n 2 --dist worksteal
+
+test-long: .venv/.stamp ## those of the same that take seconds each
+	@$(PY) -m pytest -q -m "long and not slow" -n 2 --dist worksteal
 
 test-slow: .venv/.stamp ## the slow suites: signals and locales in real terminals, 20,000 histories for each wire format
 	@$(PY) -m pytest -q -m slow -n 2 --dist worksteal $(SLOW)

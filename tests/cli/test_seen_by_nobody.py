@@ -190,6 +190,7 @@ def spilled(text: str) -> list[str]:
     return [secret for secret in SECRETS if secret in text]
 
 
+@pytest.mark.long
 @pytest.mark.once
 @pytest.mark.parametrize("debug", ["", "1"], ids=["plain", "tracebacks"])
 def test_no_secret_gets_out(
@@ -230,6 +231,7 @@ def test_what_was_stored_before_a_pattern_was_known_is_not_shown(
     assert "EMP-" not in cli("list").out
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_nothing_that_a_terminal_obeys_gets_out(
     cli: Any, goal: Callable[[str], str], printed: Printed, tmp_path: Path

@@ -283,6 +283,7 @@ def test_a_killed_import_leaves_nothing(
     assert cli.rows() == before
 
 
+@pytest.mark.long
 def test_any_encoding_carries_an_export(cli: Any, worked: str, spawn: Any, tmp_path: Path) -> None:
     """B136: under LC_ALL=C and an ASCII output the JSON has escapes, and the goal that comes out of it is the same."""
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii:strict"}

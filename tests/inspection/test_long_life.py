@@ -15,7 +15,7 @@ from tests import stores
 from tests.inspection.lives import Read, live, reads
 from tests.orchestrator.builders import new_goal
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.long]
 
 Lived = tuple[Store, Goal]
 

@@ -292,6 +292,7 @@ def may_succeed(stop: StopReason, calls: str, text: str, movement: Movement) -> 
     return accepted or by_ending or (forced and movement.default_next == COMPLETE)
 
 
+@pytest.mark.long
 @pytest.mark.once
 @pytest.mark.parametrize("calls", CALLS)
 @pytest.mark.parametrize("stop", list(StopReason), ids=lambda stop: stop.value)

@@ -282,6 +282,7 @@ def _tell(story: Story, events: list[tuple[str, str]]) -> None:
 _ALL = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 
 
+@pytest.mark.long
 @settings(max_examples=12, **_ALL)
 @given(events=EVENTS)
 def test_no_sequence_of_events_breaks_a_promise(places: Callable[[], Story], events: list[Any]) -> None:

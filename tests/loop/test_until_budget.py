@@ -190,6 +190,7 @@ def test_a_verification_that_looked_at_nothing_raises_nothing(polish: Make) -> N
     assert show(world.store, world.goal.id)["wakeups"][0]["progress_by"]["reports"] == 0
 
 
+@pytest.mark.long
 def test_verifications_that_find_nothing_are_never_stuck(polish: Make) -> None:
     """Wakeups in which nothing changes but the reports end badly again and again, and do not block the goal."""
     world = polish(limits=Limits(turns=1000), early_turns=0)
@@ -226,6 +227,7 @@ def test_with_one_movement_a_claim_that_stands_leaves_a_report(make: Make) -> No
     assert RAISED in world.told()
 
 
+@pytest.mark.long
 def test_reports_are_bounded_and_numbers_are_not_used_again(polish: Make) -> None:
     """The newest are kept; what the agent saved stays whatever its number."""
     world = polish(limits=Limits(turns=1000), max_turns=200)

@@ -26,7 +26,7 @@ from goalmode.testing import call, calls, say
 from goalmode.tools.registry import tool
 
 O200K = Remembered(counter("o200k_base"))
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.long]
 
 WINDOW = 7_000
 FACT = "The station is Cuxhaven, the gauge stands at 5.04 m."

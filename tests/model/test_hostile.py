@@ -135,6 +135,7 @@ def test_a_hundred_megabytes_in_one_piece_are_not_gathered(wire: Wire, kind: str
     assert "in one piece" in error.message
 
 
+@pytest.mark.long
 def test_an_event_of_endless_lines_is_not_gathered(wire: Wire) -> None:
     """Many short lines without a blank one between them are one event, and bounded as one."""
     server = Server(itertools.repeat(b"data: x\n" * 100_000))
@@ -231,6 +232,7 @@ def test_any_arguments_come_in_and_go_back_valid(wire: Wire, arguments: str) -> 
         assert lint_responses.lint(json.loads(json.dumps(responses_messages.items(messages, "m")))) == []
 
 
+@pytest.mark.long
 def test_a_name_in_every_piece_is_not_parsed_at_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chat server that repeats the name with every piece of one call costs no time that grows with the square."""
     asked = 0

@@ -206,6 +206,7 @@ def holds(pipe: Connection, path: str, goal_id: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_another_process_is_recovered_the_moment_it_dies(workspace: Path, store: Store) -> None:
     """B43 B48: a real owner is named while it lives, and after kill -9 the goal is woken without any manual edit."""
     with Store(store.url) as real:

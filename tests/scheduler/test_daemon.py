@@ -275,6 +275,7 @@ def test_what_a_dead_owner_left_of_a_paused_goal_is_closed(park: Park, store: St
     assert park.kinds == ["recovered"]
 
 
+@pytest.mark.long
 def test_two_servers_at_the_same_moment(park: Park) -> None:
     """B52: one goal due now, then twenty, a hundred looks of both: each wakeup starts once, and both live."""
     lone = park.goal(mark(), done())

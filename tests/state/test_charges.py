@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -267,7 +268,7 @@ class Ledger(RuleBasedStateMachine):
         assert seqs == list(range(1, len(seqs) + 1))
 
 
-TestLedger = Ledger.TestCase
+TestLedger = pytest.mark.long(Ledger.TestCase)
 # Without shrinking: a store of its own for every attempt makes it take minutes.
 TestLedger.settings = settings(
     max_examples=8, stateful_step_count=12, deadline=None, phases=[Phase.explicit, Phase.generate]

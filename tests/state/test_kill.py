@@ -120,6 +120,7 @@ def works_fast(pipe: Connection, path: str, goal_id: int) -> None:
         close(store, claimed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("round", range(4))
 def test_a_process_killed_at_any_moment_loses_no_acknowledged_turn(store: Store, round: int) -> None:
     """B47: after each of several kills at random moments everything that was said is there, without gaps or halves."""

@@ -162,6 +162,7 @@ def test_redaction_comes_before_every_cut(store: Store) -> None:
     )
 
 
+@pytest.mark.long
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.text(st.characters(), max_size=40), min_size=1, max_size=20))
 def test_any_text_can_be_stored_and_comes_back(texts: list[str]) -> None:

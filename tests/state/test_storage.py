@@ -68,6 +68,7 @@ def test_a_store_that_is_locked_for_a_while_is_waited_out(store: Store) -> None:
     assert [c.seq for c in done] == [1]
 
 
+@pytest.mark.long
 def test_signs_of_life_do_not_wait_until_the_lease_is_over(store: Store) -> None:
     """A heartbeat on a locked store fails within seconds: it must act before the lease runs out, not after."""
     claimed = claim(store, new_goal(store))
@@ -169,6 +170,7 @@ def as_nobody(path: Path, how: str, readable: Store) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd="/").stdout.strip()
 
 
+@pytest.mark.long
 def test_a_read_only_store_is_read_and_not_run(unwritable: Path, store: Store) -> None:
     """B57: writing is refused with the file and the fix; reading shows what is committed and leaves nothing behind."""
     assert as_nobody(unwritable, "write", store) == (
@@ -178,6 +180,7 @@ def test_a_read_only_store_is_read_and_not_run(unwritable: Path, store: Store) -
     assert [p.name for p in unwritable.parent.iterdir()] == ["goals.sqlite"]
 
 
+@pytest.mark.long
 def test_a_read_only_store_with_its_side_files_is_read(unwritable: Path, store: Store) -> None:
     """B57: with a write-ahead log beside it that holds the newest commits, those are shown too."""
     unwritable.chmod(0o644)

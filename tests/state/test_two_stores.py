@@ -42,6 +42,7 @@ def write(store: Store) -> None:
         connection.execute(sa.insert(t.events).values(kind="own", data={}, at=store.clock.now()))
 
 
+@pytest.mark.long
 def test_a_store_that_is_closed_leaves_the_others_locks(tmp_path: Path) -> None:
     """What is committed after that is seen by everybody: the other process has not deleted the WAL beneath it."""
     url = str(tmp_path / "goals.sqlite")

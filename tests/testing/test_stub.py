@@ -224,6 +224,7 @@ def test_a_stall_does_not_outlive_the_block(client: httpx.Client) -> None:
         assert isinstance(answer.exception(10), httpx.TransportError)
 
 
+@pytest.mark.long
 def test_many_clients_are_served_at_once() -> None:
     """Steps are handed out once each, whoever asks."""
     with Stub([text(str(n)) for n in range(40)]) as stub, ThreadPoolExecutor(8) as pool:

@@ -245,6 +245,7 @@ async def test_a_fenced_wakeup_reports_nothing_more(effect: Any, bench: Bench) -
     assert bench.reported == []
 
 
+@pytest.mark.long
 async def test_five_thousand_calls(bench: Bench) -> None:
     """Of 5,000 calls 64 run and every one has a record."""
     await bench.run(*[("list_files", {})] * 5_000)

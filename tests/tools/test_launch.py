@@ -98,6 +98,7 @@ async def test_the_time_limit_ends_the_whole_group(
     assert running("90.0101") == []
 
 
+@pytest.mark.long
 async def test_a_command_that_ignores_sigterm_is_killed(
     workspace: Path, running: Callable[[str], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

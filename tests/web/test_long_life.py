@@ -9,6 +9,8 @@ import pytest
 from tests.inspection.lives import live, reads
 from tests.web.conftest import Pages
 
+pytestmark = pytest.mark.long
+
 PATHS = (
     "",
     "?wakeups=3",

@@ -538,6 +538,7 @@ def long_history(store: Store, goal: int, count: int) -> None:
         )
 
 
+@pytest.mark.long
 def test_ten_thousand_turns_do_not_slow_a_page(open_pages: Open) -> None:
     """A page reads a page of rows: the same pages cost about as much after 10,000 turns as after 100."""
 

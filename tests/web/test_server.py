@@ -131,6 +131,7 @@ def test_without_the_extra_it_is_said_what_is_missing(
     assert "pip install 'goalmode[web]'" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_process_serves_and_ends(pages: Pages, tmp_path: Path) -> None:
     """It says where it is, takes the token, and ends on SIGTERM with 0, a browser on the event stream or not."""
     url = pages.world.store.url
