@@ -47,6 +47,14 @@ class Child:
             code = self.ended()
             raise AssertionError(f"{what}: the process ended with {code}\n{self.out}\n{self.err}")
 
+    def said(self, word: str) -> None:
+        """Wait for a line with that in it. What was read up to there is in `out` no more."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if word in line:
+                return
+        raise AssertionError(f"{word}: the process ended with {self.ended()}\n{self.err}")
+
     def kill(self) -> None:
         """kill -9, and be sure of it."""
         self.signal(signal.SIGKILL)

@@ -65,7 +65,8 @@ def test_sigterm_lets_the_turn_that_runs_end(goalmode: Command, workspace: Path,
     server = goalmode.start("serve", *FAST, "--grace", "30s", "--json")
     server.until(lambda: len(provider.stub.requests) == 1, "the request")
     server.signal(signal.SIGTERM)
-    eventually(lambda: goalmode.show(goal)["running"], "it still runs")
+    server.said('"stopping"')
+    assert goalmode.show(goal)["running"]
     go_on.set()
 
     assert server.ended() == 0

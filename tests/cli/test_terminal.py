@@ -35,13 +35,17 @@ WRITE = tool("write_file", {"path": "a.txt", "content": "✓ 完成\n"})
 DONE = tool("complete", {"status": "success", "summary": "✓ 写好了", "evidence": ["a.txt"]})
 
 
+SIZES = ("COLUMNS", "LINES")
+"""Variables that hide a terminal's own width, as of the one that the tests are started from."""
+
+
 def on_terminal(*arguments: str, columns: int = 80, **environment: str) -> tuple[int, str]:
     """Run a command on a terminal of that width; its exit code and all that it wrote."""
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
         [sys.executable, "-m", "goalmode", *arguments],
-        env={**os.environ, **environment},
+        env={name: value for name, value in os.environ.items() if name not in SIZES} | environment,
         stdin=child,
         stdout=child,
         stderr=child,
