@@ -32,7 +32,7 @@ eval-model: .venv/.stamp .venv-model/.stamp ## does replayed completion prose ma
 	@$(PY) scripts/eval_model.py --model-python .venv-model/bin/python $(EVAL)
 
 test: .venv/.stamp ## the tests, without the slow suites
-	@$(PY) -m pytest -q -m "not slow and not long" -n 2 --dist worksteal
+	@$(PY) -m pytest -q -m "not slow and not long" -n 3 --dist worksteal
 
 test-long: .venv/.stamp ## those of the same that take seconds each
 	@$(PY) -m pytest -q -m "long and not slow" -n 2 --dist worksteal
@@ -75,7 +75,7 @@ test-web: .venv/.stamp .venv/.browser ## the pages in a real Chromium
 test-sandbox: .venv/.stamp ## what commands are kept from, in bubblewrap and with Landlock, each where it works
 	@command -v bwrap >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends bubblewrap; } \
 		>/dev/null 2>&1 || echo "test-sandbox: no bwrap; Debian's package bubblewrap has it"
-	@$(PY) -m pytest -q -m slow -rs tests/sandbox
+	@$(PY) -m pytest -q -m slow -rs tests/sandbox tests/tools/test_races.py
 
 check: lint types layers audit smoke ## lint, types, our own audit and a smoke test of the installed wheel
 

@@ -20,8 +20,8 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlsplit
 
+from goalmode.domain.address import is_web_address
 from goalmode.domain.outside import (
     CALL_SECONDS,
     MAX_SERVER_NAME,
@@ -181,18 +181,7 @@ def _is_command(value: object) -> bool:
 
 
 def _is_url(value: object) -> bool:
-    try:
-        parts = (
-            urlsplit(value) if isinstance(value, str) and value.isprintable() and " " not in value else None
-        )
-        return (
-            parts is not None
-            and parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.port != 0
-        )
-    except ValueError:
-        return False
+    return is_web_address(value) and " " not in str(value)
 
 
 def _are_texts(value: object, name: re.Pattern[str]) -> bool:

@@ -37,6 +37,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from goalmode import servers
+from goalmode.domain.address import is_web_address
 from goalmode.domain.cost import Price, micro_dollars
 from goalmode.domain.profile import CallIds, ModelProfile, Protocol
 from goalmode.domain.redact import Redactor, url_secrets
@@ -138,7 +139,7 @@ def resolve_profile(settings: Settings, spec: str, base_url: str = "", api_key_e
             raise BadInput("model", spec, f"{_NAMES} or a profile of {FILE}{known}")
         profile = _profile(spec, {"wire": scheme, "name": name.strip()}, _never)
     if base_url:
-        if not _is_url(base_url):
+        if not is_web_address(base_url):
             raise BadInput("base-url", Redactor()(base_url), _URL)
         profile = replace(profile, base_url=base_url.rstrip("/"))
     name = api_key_env or profile.api_key_env
@@ -302,19 +303,6 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and _is_number(value, 1, 100_000_000)
 
 
-def _is_url(value: object) -> bool:
-    try:
-        parts = urlsplit(value) if isinstance(value, str) and value.isprintable() else None
-        return (
-            parts is not None
-            and parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.port != 0
-        )
-    except ValueError:
-        return False
-
-
 _URL = "an http or https address up to and including the version, such as https://api.openai.com/v1"
 _DOLLARS = "dollars for a million tokens, from 0 and in whole micro-dollars, such as 0.25"
 _COUNT = "a whole number of tokens above 0"
@@ -323,7 +311,7 @@ _FLAG = _Field(lambda v: isinstance(v, bool), "true or false")
 _FIELDS: Mapping[str, _Field] = {
     "wire": _Field(lambda v: v in tuple(PROVIDERS), " or ".join(PROVIDERS)),
     "name": _Field(_is_text, "the model's name as the server knows it"),
-    "base_url": _Field(_is_url, _URL, lambda v: v.rstrip("/")),
+    "base_url": _Field(is_web_address, _URL, lambda v: v.rstrip("/")),
     "api_key_env": _Field(
         lambda v: isinstance(v, str) and _NAME.fullmatch(v) is not None,
         "the name of an environment variable",

@@ -65,7 +65,7 @@ def test_tests_and_fixtures_are_left_out_and_counted() -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_our_own_code_does_not_guess() -> None:
     """Nothing is found in what this project ships, and nothing is suppressed in it."""
     report = audit([ROOT / name for name in ("goalmode", "state", "templates", "migrations", "scripts")])

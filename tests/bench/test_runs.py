@@ -234,7 +234,7 @@ def test_every_measurement_of_a_child_exists() -> None:
         assert callable(getattr(import_module(module), function))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_measurement_that_fails_says_why(tmp_path: Path) -> None:
     """Measurements run in processes of their own; one that fails is no figure."""
     with provider("--tool", material.PUT) as there:

@@ -173,7 +173,7 @@ class Storm:
 
     def _tend(self, store: Store, url: str, *, more: bool) -> int:
         """What a user does meanwhile: resume what waits or is blocked, ask for new goals. Returns how many are open."""
-        open_ones = [g for g in goals.every(store) if g.status is not GoalStatus.DONE]
+        open_ones = [goals.get(store, number) for number in stores.rows(self.url, OPEN)]
         for goal in open_ones:
             if goal.status is GoalStatus.BLOCKED or goal.wake_reason == BACK_OFF:
                 resume_goal(store, goal)
@@ -202,6 +202,8 @@ class Storm:
             for id, *rest in stores.rows(self.url, f"{statement} AND id > ?", newest - RECENT):
                 known[id] = rest
 
+
+OPEN = "SELECT id FROM goals WHERE status <> 'DONE'"
 
 UNFINISHED = """SELECT g.uid, g.status, g.control, g.wake_reason, g.next_wakeup_at, w.seq, w.owner, w.started_at
 FROM goals g LEFT JOIN wakeups w ON w.goal = g.id AND w.exit_reason IS NULL WHERE g.status <> 'DONE'"""

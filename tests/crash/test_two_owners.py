@@ -26,8 +26,8 @@ from tests.stores import Stores
 pytestmark = pytest.mark.slow
 
 PROCESSES = 8
-GOALS = int(os.environ.get("GOALMODE_CRASH_GOALS", "40"))
-WAKEUPS = int(os.environ.get("GOALMODE_CRASH_WAKEUPS", "200")) // GOALS
+GOALS = int(os.environ.get("GOALMODE_CRASH_GOALS", "200"))
+WAKEUPS = int(os.environ.get("GOALMODE_CRASH_WAKEUPS", "600")) // GOALS
 """Of each goal."""
 
 SECONDS = max(300.0, GOALS * WAKEUPS * 0.5)

@@ -25,7 +25,7 @@ def _made(goals: int = 3) -> Report:
     return report(planned, results, seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("goals", [1, 3])
 def test_the_plot_is_a_png(tmp_path: Path, goals: int) -> None:
     """With intervals, and where there are too few goals for any."""
@@ -35,7 +35,7 @@ def test_the_plot_is_a_png(tmp_path: Path, goals: int) -> None:
     assert (tmp_path / plot.FILE).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_plot_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """In one line, with the path."""
     pytest.importorskip("matplotlib")

@@ -283,7 +283,7 @@ _ALL = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_
 
 
 @pytest.mark.long
-@settings(max_examples=12, **_ALL)
+@settings(max_examples=20, **_ALL)
 @given(events=EVENTS)
 def test_no_sequence_of_events_breaks_a_promise(places: Callable[[], Story], events: list[Any]) -> None:
     """In short."""

@@ -81,7 +81,7 @@ def teeth(requests: Sequence[Request]) -> list[int]:
     return [n for n, (a, b) in enumerate(pairwise(requests), 1) if a.messages[1] != b.messages[1]]
 
 
-def long_wakeup(make: Make, turns: int = 160, **settings: Any) -> Any:
+def long_wakeup(make: Make, turns: int = 300, **settings: Any) -> Any:
     world = make(OBJECTIVE, max_turns=turns, work_window=WINDOW, tools=(look,), **settings)
     ending = world.wake([*map(diligent, range(turns)), say("saved")], finished=False)
     assert ending.reason is ExitReason.MAX_TURNS_EXCEEDED
@@ -89,12 +89,12 @@ def long_wakeup(make: Make, turns: int = 160, **settings: Any) -> Any:
 
 
 def test_a_long_wakeup_never_outgrows_its_window(make: Make) -> None:
-    """B63: in 160 turns every request fits, holds the objective once and what was saved early, and only ever grows."""
+    """B63: in 300 turns every request fits, holds the objective once and what was saved early, and only ever grows."""
     world = long_wakeup(make)
 
     requests = world.requests
     begun = teeth(requests)
-    assert len(begun) > 10
+    assert len(begun) > 20
     assert all(size(r) <= WINDOW for r in requests)
     assert all(text_of(r).count(OBJECTIVE) == 1 for r in requests)
     assert all(FACT in text_of(r) for r in requests[1:])

@@ -331,7 +331,8 @@ def conversations(draw: st.DrawFn) -> list[Message]:
     return [*messages, User("Go on."), reply(text("I search."), {**SEARCH, "id": "srvtoolu_paused"})]
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.long
+@settings(max_examples=500, deadline=None)
 @given(conversations())
 def test_every_conversation_is_sent_wire_valid(messages: list[Message]) -> None:
     """Whatever texts, names, ids, arguments and blocks hold, a strict provider finds nothing to refuse (I4-I9, I18)."""
@@ -347,7 +348,8 @@ def test_every_conversation_is_sent_wire_valid(messages: list[Message]) -> None:
     assert [b["content"] for _, b in blocks if b["type"] == "tool_result"] == results
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.long
+@settings(max_examples=200, deadline=None)
 @given(conversations())
 def test_thinking_is_byte_identical_or_wholly_absent(messages: list[Message]) -> None:
     """No turn loses a part of its thinking, and none of it changes (I14)."""

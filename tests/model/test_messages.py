@@ -195,7 +195,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
     return messages
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(conversations())
 def test_every_conversation_is_sent_wire_valid(messages: list[Message]) -> None:
     """Whatever texts, names and arguments hold, a strict server finds nothing to refuse."""

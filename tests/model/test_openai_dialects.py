@@ -146,7 +146,7 @@ def test_a_mistral_server_is_talked_to(ask: Ask) -> None:
     assert ask([text("Done.")], more, also=rules["also"]).error.kind is ErrorKind.PROTOCOL
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(conversations(), st.booleans(), st.booleans())
 def test_every_conversation_fits_every_server(
     messages: list[Message], reasoning: bool, mistral: bool

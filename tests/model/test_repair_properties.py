@@ -10,7 +10,7 @@ Some are kept before or behind `repair`, and are tested there:
   up, they stand in the order of the calls (I4).
 - The user's words are unchanged but for the placeholder, which is none (I12).
 
-`make test` tries 500 conversations for each invariant and format, `pytest -m slow` 20,000.
+`make test` tries 100 conversations for each invariant and format, `make test-long` 500, `pytest -m slow` 20,000.
 """
 
 from __future__ import annotations
@@ -65,7 +65,11 @@ def holds_of_right_ones(check: Check) -> Callable[[Format, int], None]:
 
 
 def _tried(check: Check, read: Read) -> Callable[[Format, int], None]:
-    @pytest.mark.parametrize("histories", [100, pytest.param(20_000, marks=pytest.mark.slow)])
+    long, slow = pytest.mark.long, pytest.mark.slow
+
+    @pytest.mark.parametrize(
+        "histories", [100, pytest.param(500, marks=long), pytest.param(20_000, marks=slow)]
+    )
     @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
     def test(form: Format, histories: int) -> None:
         @settings(max_examples=histories, suppress_health_check=list(HealthCheck), database=None)
@@ -275,7 +279,8 @@ rows = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@pytest.mark.long
+@settings(max_examples=500)
 @given(st.lists(rows, max_size=4).map(json.dumps) | rows.map(json.dumps) | st.text(max_size=20))
 def test_i17_stored_rows_of_any_shape(text: str) -> None:
     """I17: what was stored is a conversation, which can be repaired, or it is refused by name; never a KeyError."""

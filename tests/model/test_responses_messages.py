@@ -212,7 +212,8 @@ def thoughtful(draw: st.DrawFn) -> list[Message]:
     return messages
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.long
+@settings(max_examples=500, deadline=None)
 @given(thoughtful())
 def test_every_conversation_is_sent_wire_valid(messages: list[Message]) -> None:
     """Whatever texts, names, arguments and reasoning hold, a strict server finds nothing to refuse."""

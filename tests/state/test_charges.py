@@ -271,7 +271,7 @@ class Ledger(RuleBasedStateMachine):
 TestLedger = pytest.mark.long(Ledger.TestCase)
 # Without shrinking: a store of its own for every attempt makes it take minutes.
 TestLedger.settings = settings(
-    max_examples=8, stateful_step_count=12, deadline=None, phases=[Phase.explicit, Phase.generate]
+    max_examples=15, stateful_step_count=12, deadline=None, phases=[Phase.explicit, Phase.generate]
 )
 
 
