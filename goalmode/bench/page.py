@@ -15,7 +15,7 @@ from typing import Any
 from goalmode.bench.table import Results, as_markdown, targets_grid
 from goalmode.bench.targets import BY_KEY, Mark, merged
 
-LIBRARIES = ("goalmode", "sqlalchemy", "httpx", "anyio", "tiktoken")
+LIBRARIES = ("goalmode", "sqlalchemy", "aiohttp", "anyio", "tiktoken", "httpx")
 
 _HOW = """\
 An absolute time says little on a machine that others share, so a figure is a ratio to something measured beside it, in

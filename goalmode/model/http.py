@@ -1,23 +1,28 @@
 """One provider over HTTP: a client built when it is first needed, and errors that show no more than host and status.
 
-A base URL may hold `user:password@` and `?api_key=…`. They travel in a header and below httpx's own logging, and every
+A base URL may hold `user:password@` and `?api_key=…`. They travel in a header and in the request's target, and every
 text that comes back is struck clean of them before it can become part of an error.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
-from types import MappingProxyType
-from typing import Any, cast
-from urllib.parse import parse_qsl, unquote
+import os
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType, SimpleNamespace
+from urllib.parse import parse_qsl
+from urllib.request import getproxies, proxy_bypass
 
-import anyio
+import aiohttp
 import anyio.lowlevel
-import httpx
-from httpx_sse import EventSource
+import certifi
+from yarl import URL
 
+from goalmode.domain.address import is_web_address
 from goalmode.domain.clock import Clock
 from goalmode.domain.redact import Redactor
 from goalmode.domain.signals import ErrorKind
@@ -26,15 +31,13 @@ from goalmode.errors import ModelError
 from goalmode.model.address import is_loopback
 from goalmode.model.classify import classify
 
-MAX_LINE = 8 * 1024 * 1024
-"""Bytes of one event of a stream, or of an answer that is not a stream."""
-MAX_STREAM = 128 * 1024 * 1024
-"""Bytes of a whole stream. The longest honest replies take a third of it, most of that the events' own clothing."""
+MAX_BODY = 8 * 1024 * 1024
+"""Bytes of an answer that is not a stream."""
 MAX_ERROR_BODY = 64 * 1024
 MAX_MESSAGE = 500
+MAX_HEADER = 64 * 1024
+"""Bytes of one line of an answer's head: gateways put whole policies into them."""
 CONNECT_SECONDS = 30.0
-DRAIN_SECONDS = 0.25
-"""How long the end of a finished stream is waited for, so that the connection can be used again."""
 
 
 def bearer(api_key: str) -> Mapping[str, str]:
@@ -58,20 +61,20 @@ class Http:
         *,
         timeout_seconds: float,
         clock: Clock,
-        client: httpx.AsyncClient | None = None,
+        client: aiohttp.ClientSession | None = None,
         key: Callable[[str], Mapping[str, str]] = bearer,
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._given = client
-        self._own: httpx.AsyncClient | None = None
+        self._own: aiohttp.ClientSession | None = None
         self._own_loop: object = None
         self._timeout, self._clock = timeout_seconds, clock
         url = _parsed(base_url)
-        self._url, self._query = url.copy_with(username=None, password=None, query=None), url.query
-        self.host = url.netloc.decode("ascii", "replace")
-        pair = f"{unquote(url.username)}:{unquote(url.password)}" if url.username or url.password else ""
-        secrets = [api_key or "", url.password, unquote(url.password), pair]
-        secrets += [value for _, value in parse_qsl(url.query.decode("ascii", "replace"))]
+        self._url = url.with_user(None)
+        self.host = url.host_port_subcomponent or ""
+        pair = f"{url.user or ''}:{url.password or ''}" if url.user or url.password else ""
+        secrets = [api_key or "", url.raw_password or "", url.password or "", pair]
+        secrets += [value for _, value in parse_qsl(url.raw_query_string)]
         self._redact = Redactor(secrets)
         self._headers = {"content-type": "application/json", "accept": "text/event-stream", **headers}
         if pair:
@@ -82,7 +85,7 @@ class Http:
             self._headers.update(key(api_key))
 
     @asynccontextmanager
-    async def post(self, path: str, body: bytes) -> AsyncIterator[httpx.Response]:
+    async def post(self, path: str, body: bytes) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send `body`; the answer's content is still to be read.
 
         Raises:
@@ -90,16 +93,16 @@ class Http:
         """
         began = False
         try:
-            async with aclosing(await self._send(path, body)) as response:
-                if not response.is_success:
-                    raise self.failure(response.status_code, await _head(response), response.headers)
+            async with await self._send(path, body) as response:
+                if not 200 <= response.status < 300:
+                    raise self.failure(response.status, await _head(response), response.headers)
                 began = True
                 yield response
-        except httpx.TimeoutException:
+        except aiohttp.ServerTimeoutError:
             raise self.error(
                 ErrorKind.TIMEOUT, f"nothing was heard for {self._timeout:g} seconds", began=began
             ) from None
-        except (httpx.TransportError, httpx.DecodingError) as lost:
+        except (aiohttp.ClientError, OSError) as lost:
             kind = ErrorKind.STREAM_CUT if began else ErrorKind.CONNECTION
             raise self.error(kind, f"{type(lost).__name__}: {lost}", began=began) from None
 
@@ -126,128 +129,112 @@ class Http:
         """Close the connections. Another call opens new ones."""
         client, self._own = self._own, None
         if client is not None:
-            await client.aclose()
+            await client.close()
 
     def _shown(self, text: str, limit: int) -> str:
         return one_line(self._redact(text), limit)
 
-    async def _send(self, path: str, body: bytes) -> httpx.Response:
-        connection = _Connection()
+    async def _send(self, path: str, body: bytes) -> aiohttp.ClientResponse:
+        attempt = _Attempt(on_new_connection=self._given is not None)
         try:
-            return await self._send_once(path, body, connection)
-        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
-            if connection.is_new:
+            return await self._send_once(path, body, attempt)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            if attempt.on_new_connection:
                 raise
         # The server closed a kept connection just as it was used again: it has not seen the request.
-        return await self._send_once(path, body, connection)
+        return await self._send_once(path, body, attempt)
 
-    async def _send_once(self, path: str, body: bytes, connection: _Connection) -> httpx.Response:
-        url = self._url.copy_with(path=self._url.path.rstrip("/") + path)
-        extensions: dict[str, Any] = {"trace": connection.trace}
-        if self._query:
-            # httpx logs the URL it is given; the query goes to the layer below, which logs none.
-            extensions["target"] = url.raw_path + b"?" + self._query
-        client = self._client()
-        request = client.build_request(
-            "POST", url, content=body, headers=self._headers, extensions=extensions
+    async def _send_once(self, path: str, body: bytes, attempt: _Attempt) -> aiohttp.ClientResponse:
+        url = self._url.with_path(self._url.raw_path.rstrip("/") + path, encoded=True, keep_query=True)
+        return await self._client().post(
+            url, data=body, headers=self._headers, allow_redirects=False, trace_request_ctx=attempt
         )
-        return await client.send(request, stream=True)
 
-    def _client(self) -> httpx.AsyncClient:
+    def _client(self) -> aiohttp.ClientSession:
         if self._given is not None:
             return self._given
         # Connections belong to an event loop; a program may run several, one after the other.
         loop = anyio.lowlevel.current_token()
         if self._own is None or self._own_loop != loop:
             self._own_loop = loop
-            timeout = httpx.Timeout(self._timeout, connect=min(self._timeout, CONNECT_SECONDS))
-            encrypted = self._url.scheme == "https"  # Elsewhere no certificates need be loaded.
-            self._own = httpx.AsyncClient(
-                timeout=timeout, verify=encrypted, trust_env=not is_loopback(self._url.host)
-            )
+            self._own = self._opened()
         return self._own
 
-
-async def events(response: httpx.Response, too_long: Exception) -> AsyncGenerator[str]:
-    """The data of each event of a stream, up to `[DONE]` or its end. Bytes that are not UTF-8 are replaced.
-
-    Raises:
-        Exception: `too_long`, when one event passes `MAX_LINE`, or all of them `MAX_STREAM`.
-    """
-    source = EventSource(cast(httpx.Response, _Lines(response, too_long)))
-    async with aclosing(source.aiter_sse()) as stream:
-        async for event in stream:
-            if event.data == "[DONE]":
-                yield event.data
-                with suppress(httpx.HTTPError), anyio.move_on_after(DRAIN_SECONDS):
-                    async for _ in stream:
-                        pass
-                return
-            if event.data:
-                yield event.data
+    def _opened(self) -> aiohttp.ClientSession:
+        encrypted = self._url.scheme == "https"  # Elsewhere no certificates need be loaded.
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=_certificates() if encrypted else False),
+            timeout=aiohttp.ClientTimeout(
+                sock_connect=min(self._timeout, CONNECT_SECONDS), sock_read=self._timeout
+            ),
+            proxy=proxy_for(self._url),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            max_line_size=MAX_HEADER,
+            max_field_size=MAX_HEADER,
+            trace_configs=[_tracing()],
+        )
 
 
-async def whole(response: httpx.Response, too_long: Exception) -> bytes:
+async def whole(response: aiohttp.ClientResponse, too_long: Exception) -> bytes:
     """The whole content of an answer that is no stream.
 
     Raises:
-        Exception: `too_long`, when it passes `MAX_LINE`.
+        Exception: `too_long`, when it passes `MAX_BODY`.
     """
     content = bytearray()
-    async for piece in response.aiter_bytes():
+    async for piece in response.content.iter_any():
         content += piece
-        if len(content) > MAX_LINE:
+        if len(content) > MAX_BODY:
             raise too_long
     return bytes(content)
 
 
-class _Connection:
-    """Notices whether a request opened a connection or was sent on a kept one."""
-
-    def __init__(self) -> None:
-        self.is_new = False
-
-    async def trace(self, event: str, info: Mapping[str, Any]) -> None:
-        if event == "connection.connect_tcp.started":
-            self.is_new = True
-
-
-class _Lines:
-    """What httpx-sse reads of a response, with a bound on one event and on all, and the last event always ended."""
-
-    def __init__(self, response: httpx.Response, too_long: Exception) -> None:
-        self._response, self._too_long = response, too_long
-        response.encoding = "utf-8"
-        self.headers = {"content-type": "text/event-stream"}
-
-    async def aiter_text(self) -> AsyncIterator[str]:
-        of_event, of_all, tail = 0, 0, ""
-        async for text in self._response.aiter_text():
-            of_all += len(text)
-            seen = tail + text
-            end = max(seen.rfind("\n\n"), seen.rfind("\n\r\n"), seen.rfind("\r\r"))
-            of_event = of_event + len(text) if end < 0 else len(seen) - end
-            if of_event > MAX_LINE or of_all > MAX_STREAM:
-                raise self._too_long
-            yield text
-            tail = seen[-2:]
-        yield "\n\n"
-
-
-async def _head(response: httpx.Response) -> bytes:
+async def _head(response: aiohttp.ClientResponse) -> bytes:
     content = bytearray()
-    async for piece in response.aiter_bytes():
+    async for piece in response.content.iter_any():
         content += piece
         if len(content) >= MAX_ERROR_BODY:
             break
     return bytes(content[:MAX_ERROR_BODY])
 
 
-def _parsed(base_url: str) -> httpx.URL:
+@dataclass(slots=True)
+class _Attempt:
+    """Whether a request had to open a connection, or was sent on a kept one."""
+
+    on_new_connection: bool
+
+
+def _tracing() -> aiohttp.TraceConfig:
+    async def opening(_client: aiohttp.ClientSession, context: SimpleNamespace, _what: object) -> None:
+        context.trace_request_ctx.on_new_connection = True
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_connection_create_start.append(opening)
+    return tracing
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Those of the system where the user names them, else certifi's: some Pythons come without any."""
+    named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+    return ssl.create_default_context(cafile=None if named else certifi.where())
+
+
+def proxy_for(url: URL) -> str | None:
+    """The proxy that the environment, or the system, names for this address; none for this machine itself."""
+    host = url.host or ""
+    if is_loopback(host) or proxy_bypass(host):
+        return None
+    known = getproxies()
+    return known.get(url.scheme) or known.get("all")
+
+
+def _parsed(base_url: str) -> URL:
     try:
-        url = httpx.URL(base_url)
-    except (httpx.InvalidURL, ValueError, TypeError):
-        url = httpx.URL()
-    if url.scheme not in ("http", "https") or not url.host or (url.port or 0) > 65_535:
+        url = URL(base_url) if is_web_address(base_url) else URL()
+    except ValueError:
+        url = URL()
+    if not url.host:
         raise ModelError(ErrorKind.BAD_REQUEST, "base_url is not an http or https address")
     return url

@@ -13,10 +13,10 @@ from goalmode.cli import main
 from goalmode.cli.main import PLACES
 
 HEAVY = {
+    "aiohttp",
     "alembic",
     "anyio",
     "dbos",
-    "httpx",
     "jinja2",
     "mcp",
     "opentelemetry",

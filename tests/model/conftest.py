@@ -14,6 +14,7 @@ from goalmode.domain.messages import Reply, Request, System, ToolSpec, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.errors import ModelError
 from goalmode.model.port import Model
+from goalmode.testing.server import Server
 from goalmode.testing.stub import Stub
 from goalmode.wiring import WIRES
 
@@ -66,6 +67,20 @@ def request_() -> Request:
         "shell", "Run a command.", {"type": "object", "properties": {"command": {"type": "string"}}}
     )
     return Request((System("You work."), User("Go on.")), (tool,), 1000)
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The connections that stub providers have accepted."""
+    accepted: list[Any] = []
+    accept = Server.process_request
+
+    def noted(self: Server, request: Any, client_address: Any) -> None:
+        accepted.append(client_address)
+        accept(self, request, client_address)
+
+    monkeypatch.setattr(Server, "process_request", noted)
+    return accepted
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import anyio
-import httpx
 import pytest
 
 from goalmode.domain.messages import Message, Reply, Request, ToolResult, Usage, User
@@ -22,6 +21,7 @@ from goalmode.testing import Stub, steps
 from goalmode.testing.steps import Completion, cut, echo, error_chunk, raw, status, text, tool, tools
 
 from .conftest import Asked
+from .scripted_session import ScriptedSession, whole
 
 KEY = "canary-key-1234567890"
 EVENTS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
@@ -62,17 +62,13 @@ def test_key_and_version_are_in_the_formats_own_headers(send: Send) -> None:
     assert "authorization" not in headers
 
 
-def test_every_request_is_accepted_and_the_connection_kept(
-    send: Send, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_every_request_is_accepted_and_the_connection_kept(send: Send, connections: list[Any]) -> None:
     """Ten turns use one connection and break no rule."""
-    caplog.set_level(logging.DEBUG, logger="httpcore.connection")
-
     asked = send([text("Hi.")], forever=True, times=10)
 
     assert asked.stub.rejected == []
     assert {o.stop for o in asked.outcomes if isinstance(o, Reply)} == {StopReason.END_TURN}
-    assert caplog.text.count("connect_tcp.started") == 1
+    assert len(connections) == 1
 
 
 @pytest.mark.parametrize(
@@ -156,13 +152,10 @@ def test_the_last_event_is_the_end(request_: Request, monkeypatch: pytest.Monkey
             yield b"data: " + json.dumps(event).encode() + b"\n\n"
         await anyio.sleep_forever()
 
-    def handle(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=endless())
-
     async def run() -> Reply:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
-            profile = ModelProfile("m", "anthropic", "m", "http://example.invalid/v1")
-            return await AnthropicMessages(profile, None, client=client).complete(request_)
+        profile = ModelProfile("m", "anthropic", "m", "http://example.invalid/v1")
+        session: Any = ScriptedSession(endless)
+        return await AnthropicMessages(profile, None, client=session).complete(request_)
 
     assert anyio.run(run).stop is StopReason.END_TURN
 
@@ -320,26 +313,22 @@ def test_nothing_is_logged_about_the_request(send: Send, caplog: pytest.LogCaptu
 
     send([text("Hi.")], Request((User("a canary prompt"),), (), 10), key=KEY)
 
-    assert caplog.records
     assert "canary" not in caplog.text
 
 
 def test_a_given_client_is_used_and_left_open(request_: Request) -> None:
-    """An httpx client of the caller's carries the request to the format's path."""
-    seen: list[httpx.Request] = []
+    """A session of the caller's carries the request to the format's path."""
+    answer = {"type": "message", "content": [], "stop_reason": "end_turn"}
+    session: Any = ScriptedSession(whole(json.dumps(answer).encode()), "application/json")
 
-    def handle(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
-        return httpx.Response(200, json={"type": "message", "content": [], "stop_reason": "end_turn"})
+    async def run() -> None:
+        profile = ModelProfile("m", "anthropic", "m", "http://example.invalid/v1")
+        model = AnthropicMessages(profile, "key-1", client=session)
+        await model.complete(request_)
+        await model.aclose()
 
-    async def run() -> bool:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
-            profile = ModelProfile("m", "anthropic", "m", "http://example.invalid/v1")
-            model = AnthropicMessages(profile, "key-1", client=client)
-            await model.complete(request_)
-            await model.aclose()
-            return client.is_closed
-
-    assert anyio.run(run) is False
-    assert str(seen[0].url) == "http://example.invalid/v1/messages"
-    assert json.loads(seen[0].content)["max_tokens"] == request_.max_output
+    anyio.run(run)
+    [sent] = session.sent
+    assert not session.closed
+    assert sent.url == "http://example.invalid/v1/messages"
+    assert json.loads(sent.body)["max_tokens"] == request_.max_output

@@ -5,22 +5,23 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import anyio.lowlevel
-import httpx
 import pytest
 
 from goalmode.domain.messages import Reply, Request, ToolResult, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.signals import ErrorKind, StopReason
 from goalmode.errors import ModelError
-from goalmode.model import http, lint_responses
+from goalmode.model import lint_responses, sse
 from goalmode.model.lint import lint
 from goalmode.model.wire import exchange, openai_messages, openai_reply, responses_messages
 from goalmode.wiring import WIRES
+
+from .scripted_session import ScriptedSession
 
 MEGABYTE = 1024 * 1024
 
@@ -66,34 +67,24 @@ class Server:
     answer: Iterable[bytes]
     kind: str = "text/event-stream"
     taken: int = 0
-    requests: list[Any] = field(default_factory=list)
 
-    def handle(self, request: httpx.Request) -> httpx.Response:
-        self.requests.append(json.loads(request.content))
-        return httpx.Response(200, headers={"content-type": self.kind}, stream=_Stream(self))
+    async def pieces(self) -> AsyncIterator[bytes]:
+        for piece in self.answer:
+            self.taken += 1
+            yield piece
+            await anyio.lowlevel.checkpoint()
 
     def ask(self, wire: Wire) -> Reply | ModelError:
         async def run() -> Reply | ModelError:
-            async with httpx.AsyncClient(transport=httpx.MockTransport(self.handle)) as client:
-                profile = ModelProfile("m", wire.name, "m", "http://example.invalid/v1")
-                model = WIRES[wire.name](profile, None, client=client, estimate=len)
-                try:
-                    return await model.complete(Request((User("Go."),), (), 1000))
-                except ModelError as error:
-                    return error
+            profile = ModelProfile("m", wire.name, "m", "http://example.invalid/v1")
+            session: Any = ScriptedSession(self.pieces, self.kind)
+            model = WIRES[wire.name](profile, None, client=session, estimate=len)
+            try:
+                return await model.complete(Request((User("Go."),), (), 1000))
+            except ModelError as error:
+                return error
 
         return anyio.run(run)
-
-
-class _Stream(httpx.AsyncByteStream):
-    def __init__(self, server: Server) -> None:
-        self._server = server
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._server.answer:
-            self._server.taken += 1
-            yield piece
-            await anyio.lowlevel.checkpoint()
 
 
 def events(*said: Any) -> list[bytes]:
@@ -152,12 +143,11 @@ def test_an_endless_stream_of_nothing_is_given_up(
     wire: Wire, monkeypatch: pytest.MonkeyPatch, piece: bytes
 ) -> None:
     """A stream that says nothing and never ends is bounded as a whole."""
-    monkeypatch.setattr(http, "MAX_STREAM", 100_000)
+    monkeypatch.setattr(sse, "MAX_STREAM", 100_000)
     server = Server(itertools.repeat(piece * 100))
     refused(server, wire)
 
     assert server.taken * len(piece) * 100 <= 100_000 + 100 * len(piece)
-    assert http.MAX_STREAM > 0
 
 
 def test_a_reply_that_never_falls_silent_has_a_last_hour(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:

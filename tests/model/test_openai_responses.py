@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import aiohttp
 import anyio
-import httpx
 import pytest
 
 from goalmode.domain.messages import Reply, Request, System, ToolResult, Usage, User
@@ -26,6 +26,7 @@ from goalmode.testing.steps import Completion, StubCall, cut, error_chunk, raw, 
 from goalmode.testing.stub import Stub
 
 from .conftest import Asked
+from .scripted_session import ScriptedSession
 from .test_openai_chat import EVENTS, JSON
 
 Ask = Callable[..., Asked]
@@ -39,7 +40,7 @@ def respond(ask: Ask) -> Ask:
 
 
 async def _break() -> None:
-    raise httpx.ReadError("gone")
+    raise aiohttp.ClientPayloadError("gone")
 
 
 def events(*sent: Any) -> steps.Raw:
@@ -138,18 +139,14 @@ def test_what_the_connection_does_after_the_last_event_does_not_matter(
     """A server that keeps the connection open, or breaks it off, after the last event has answered."""
     monkeypatch.setattr(exchange, "DRAIN_SECONDS", 0.01)
 
-    class Stream(httpx.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            yield b"data: " + json.dumps(LAST).encode() + b"\n\n"
-            await then()
-
-    def handle(_: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Stream())
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"data: " + json.dumps(LAST).encode() + b"\n\n"
+        await then()
 
     async def run() -> Reply:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
-            profile = ModelProfile("m", "openai-responses", "m", "http://example.invalid/v1")
-            return await OpenAIResponses(profile, None, client=client).complete(request_)
+        profile = ModelProfile("m", "openai-responses", "m", "http://example.invalid/v1")
+        session: Any = ScriptedSession(pieces)
+        return await OpenAIResponses(profile, None, client=session).complete(request_)
 
     assert anyio.run(run).stop is S.END_TURN
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import aiohttp
 import anyio
-import httpx
 
 from goalmode.domain.clock import Clock, SystemClock
 from goalmode.domain.messages import Reply, Request
@@ -22,9 +22,16 @@ from goalmode.domain.profile import ModelProfile
 from goalmode.domain.signals import ErrorKind, StopReason
 from goalmode.errors import ModelError, charge
 from goalmode.model import strict_json
-from goalmode.model.http import DRAIN_SECONDS, MAX_LINE, Http, bearer, events, whole
+from goalmode.model.http import MAX_BODY, Http, bearer, whole
 from goalmode.model.ids import used_ids
+from goalmode.model.sse import Events, StreamTooLong
 from goalmode.model.wire.assembly import Assembly, ErrorInside, Estimate, TooLarge
+
+DRAIN_SECONDS = 0.25
+"""How long the end of a finished stream is waited for, so that the connection can be used again."""
+
+DONE = "[DONE]"
+"""The last event of formats that end with a word of their own."""
 
 LONGEST_REPLY_SECONDS = 3_600.0
 """A reply that never falls silent and never ends is given up, so that no server can hold a wakeup for ever."""
@@ -40,7 +47,7 @@ class HttpModel:
 
     Args:
         estimate: counts the tokens of a text, for answers that come without usage.
-        client: an httpx client of yours; it is not closed by `aclose`.
+        client: an aiohttp session of yours; it is not closed by `aclose`.
     """
 
     provider: ClassVar[str]
@@ -53,7 +60,7 @@ class HttpModel:
         api_key: str | None,
         *,
         estimate: Estimate = rough_tokens,
-        client: httpx.AsyncClient | None = None,
+        client: aiohttp.ClientSession | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._profile, self._estimate = profile, estimate
@@ -113,52 +120,63 @@ async def exchange(
     )
     theirs = response.headers
     named = theirs.get("x-request-id") or theirs.get("request-id")
-    return replace(reply, request_id=named, http_status=response.status_code)
+    return replace(reply, request_id=named, http_status=response.status)
 
 
-async def _read(http: Http, response: httpx.Response, assembly: Assembly) -> None:
+async def _read(http: Http, response: aiohttp.ClientResponse, assembly: Assembly) -> None:
     """Read the answer to its end.
 
     Raises:
         ModelError: it holds an error, is too large, or ended before the provider said why.
     """
-    async with aclosing(_values(http, response)) as values:
-        async for value in values:
-            try:
-                assembly.absorb(value)
-            except ErrorInside as inside:
-                said = strict_json.dumps(inside.error)
-                raise http.failure(response.status_code, said, response.headers) from None
-            except TooLarge as bound:
-                raise http.error(ErrorKind.SERVER, f"the reply has {bound}") from None
-            if assembly.ended:
-                # Read on, so that the connection can be used again; what may come or break there is no longer ours.
-                with suppress(ModelError, httpx.HTTPError), anyio.move_on_after(DRAIN_SECONDS):
-                    async for _ in values:
-                        pass
-                break
+    kind = response.headers.get("content-type", "text/event-stream").partition(";")[0].strip().lower()
+    try:
+        if kind == "text/event-stream":
+            await _read_stream(http, response, assembly)
+        elif kind.endswith("json"):
+            too_long = TooLarge(f"more than {MAX_BODY} bytes in one piece")
+            assembly.absorb(_parsed(http, (await whole(response, too_long)).decode("utf-8", "replace")))
+        else:
+            raise http.error(ErrorKind.SERVER, f"answered with {kind!r}, not with a completion")
+    except ErrorInside as inside:
+        said = strict_json.dumps(inside.error)
+        raise http.failure(response.status, said, response.headers) from None
+    except (TooLarge, StreamTooLong) as bound:
+        raise http.error(ErrorKind.SERVER, f"the reply has {bound}") from None
     if assembly.stop is StopReason.MISSING:
         raise http.error(ErrorKind.STREAM_CUT, "the answer ended without saying why")
 
 
-async def _values(http: Http, response: httpx.Response) -> AsyncGenerator[Any]:
-    """The parsed JSON values of the answer: many of a stream, one of a server that does not stream."""
-    too_long = http.error(ErrorKind.SERVER, f"more than {MAX_LINE} bytes in one piece")
-    kind = response.headers.get("content-type", "text/event-stream").partition(";")[0].strip().lower()
-    if kind == "text/event-stream":
-        async with aclosing(events(response, too_long)) as stream:
-            async for data in stream:
-                if data != "[DONE]":
-                    yield _parsed(http, data)
-    elif kind.endswith("json"):
-        yield _parsed(http, await whole(response, too_long))
-    else:
-        raise http.error(ErrorKind.SERVER, f"answered with {kind!r}, not with a completion")
+async def _read_stream(http: Http, response: aiohttp.ClientResponse, assembly: Assembly) -> None:
+    events = Events()
+    async for piece in response.content.iter_any():
+        if _absorb(http, events.feed(piece), assembly):
+            await _drain(response)
+            return
+    _absorb(http, events.end(), assembly)
 
 
-def _parsed(http: Http, data: str | bytes) -> Any:
-    if isinstance(data, bytes):
-        data = data.decode("utf-8", "replace")
+def _absorb(http: Http, events: list[str], assembly: Assembly) -> bool:
+    """Whether the reply has ended with these events: what may come behind its end is no part of it."""
+    for data in events:
+        if data == DONE:
+            return True
+        assembly.absorb(_parsed(http, data))
+        if assembly.ended:
+            return True
+    return False
+
+
+async def _drain(response: aiohttp.ClientResponse) -> None:
+    """Read on, so that the connection can be used again; what may come or break there is no longer ours."""
+    if response.content.at_eof():
+        return
+    with suppress(aiohttp.ClientError, OSError), anyio.move_on_after(DRAIN_SECONDS):
+        async for _ in response.content.iter_any():
+            pass
+
+
+def _parsed(http: Http, data: str) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
