@@ -168,16 +168,7 @@ def goal_from_rows(
         requirements=tuple(_requirement(uid, r) for r in requirements),
         deliverables=tuple(Deliverable(d.path, d.sha_seen, d.sha_verified) for d in deliverables),
         limits=limits_from_json(uid, row.limits),
-        spent=Spent(
-            turns=_count(uid, "spent_turns", row.spent_turns),
-            wakeups=_count(uid, "spent_wakeups", row.spent_wakeups),
-            input_tokens=_count(uid, "spent_input", row.spent_input),
-            cached_input_tokens=_count(uid, "spent_cached", row.spent_cached),
-            cache_write_tokens=_count(uid, "spent_cache_write", row.spent_cache_write),
-            output_tokens=_count(uid, "spent_output", row.spent_output),
-            active_seconds=_count(uid, "spent_active_ms", row.spent_active_ms) / 1000,
-            cost_micro=_count(uid, "spent_cost_micro", row.spent_cost_micro),
-        ),
+        spent=spent_from_row(uid, row._asdict()),
         settings=settings,
         status=word(uid, "status", GoalStatus, row.status),
         status_detail=row.status_detail,
@@ -196,6 +187,20 @@ def goal_from_rows(
         obstacles=obstacles_from_json(uid, row.obstacles),
         stretch_from=_count(uid, "stretch_from", row.stretch_from),
         settlement=word(uid, "settlement", SettlementState, row.settlement),
+    )
+
+
+def spent_from_row(uid: str, row: Mapping[str, Any]) -> Spent:
+    """A goal's totals."""
+    return Spent(
+        turns=_count(uid, "spent_turns", row["spent_turns"]),
+        wakeups=_count(uid, "spent_wakeups", row["spent_wakeups"]),
+        input_tokens=_count(uid, "spent_input", row["spent_input"]),
+        cached_input_tokens=_count(uid, "spent_cached", row["spent_cached"]),
+        cache_write_tokens=_count(uid, "spent_cache_write", row["spent_cache_write"]),
+        output_tokens=_count(uid, "spent_output", row["spent_output"]),
+        active_seconds=_count(uid, "spent_active_ms", row["spent_active_ms"]) / 1000,
+        cost_micro=_count(uid, "spent_cost_micro", row["spent_cost_micro"]),
     )
 
 

@@ -10,12 +10,14 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, TimeoutError
 from sqlalchemy.util import LRUCache
 
@@ -98,33 +100,22 @@ class SqliteFile:
     def reading(self, *, busy_seconds: float) -> sa.Engine:
         return self._engine(lambda: _open_reading(self.path, busy_seconds=busy_seconds), "BEGIN DEFERRED")
 
-    def _engine(self, connect: Callable[[], Any], begin: str) -> sa.Engine:
-        """Its transactions begin with `begin`, in the file that is at the path now, and in no other.
-
-        A connection goes on with a file that was deleted, or that another one has replaced: what it would write there
-        is seen by nobody, and gone with the process.
-        """
+    def _engine(self, connect: Callable[[], Connection], begin: str) -> sa.Engine:
+        """Its transactions begin with `begin`, in the file that is at the path now, and in no other."""
         dialect = _dialect()
-        engine = sa.Engine(
-            sa.QueuePool(connect, dialect=dialect),
+
+        def opened() -> Any:
+            connection = connect()
+            connection.is_of(self.path, begin)
+            return connection
+
+        return sa.Engine(
+            sa.QueuePool(opened, dialect=dialect),
             dialect,
             sa.make_url("sqlite://"),
             execution_options={"compiled_cache": _compiled},
             hide_parameters=True,
         )
-
-        @event.listens_for(engine, "connect")
-        def connected(_dbapi: object, record: Any) -> None:
-            record.info["file"] = _identity(self.path)
-
-        @event.listens_for(engine, "begin")
-        def began(connection: sa.Connection) -> None:
-            if connection.info["file"] != _identity(self.path):
-                connection.invalidate()
-                raise StoreError(f"store {self.path}: was deleted or replaced while it was open")
-            connection.exec_driver_sql(begin)
-
-        return engine
 
     @contextmanager
     def plain_errors(self) -> Iterator[None]:
@@ -184,13 +175,47 @@ class SqliteFile:
         return sum(path.stat().st_size for path in beside if path.exists())
 
 
+class Connection(sqlite3.Connection):
+    """A connection that knows how its transactions begin, and in which file.
+
+    It would go on with a file that was deleted, or that another one has replaced: what it wrote there would be seen by
+    nobody, and gone with the process.
+    """
+
+    def is_of(self, path: Path, begin: str) -> None:
+        self.path, self._begin, self._file = str(path), begin, _identity(path)
+
+    def begin(self) -> bool:
+        """Begin a transaction; False, with nothing begun, if this is not the file at the path any more."""
+        if self._file != _identity(self.path):
+            return False
+        self.execute(self._begin)
+        return True
+
+
+class _Dialect(SQLiteDialect_pysqlite):
+    """Begins transactions itself: for an event of the engine, SQLAlchemy does more than SQLite for all of them."""
+
+    supports_statement_cache = True
+
+    def do_begin(self, dbapi_connection: DBAPIConnection) -> None:
+        connection = getattr(dbapi_connection, "dbapi_connection", None)
+        if isinstance(connection, Connection) and not connection.begin():
+            path = connection.path
+            dbapi_connection.invalidate()
+            raise StoreError(f"store {path}: was deleted or replaced while it was open")
+
+
 @cache
 def _dialect() -> sa.Dialect:
     """One for all engines, since what is compiled is kept by dialect. A first connection tells it SQLite's version."""
-    engine = sa.create_engine("sqlite://", json_deserializer=_from_json)
-    engine.connect().close()
+    dialect = _Dialect(dbapi=sqlite3, json_deserializer=_from_json)
+    nowhere: Callable[[], Any] = partial(sqlite3.connect, ":memory:")
+    engine = sa.Engine(sa.StaticPool(nowhere), dialect, sa.make_url("sqlite://"))
+    with engine.connect() as connection:
+        dialect.initialize(connection)
     engine.dispose()
-    return engine.dialect
+    return dialect
 
 
 def _make(path: Path) -> None:
@@ -244,7 +269,7 @@ def _look_at(store: SqliteFile) -> None:
             _in_use.setdefault(found, []).append(weakref.ref(store))
 
 
-def _open_reading(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+def _open_reading(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Connection:
     """A connection that cannot write, also where nothing can."""
     # Where the directory is read-only and no WAL is left, SQLite needs to be told that nothing can change.
     wal = Path(f"{path}-wal")
@@ -252,16 +277,18 @@ def _open_reading(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.
     return _connect(path, "immutable=1" if settled else "mode=ro", busy_seconds)
 
 
-def _connect(path: Path, how: str, busy_seconds: float) -> sqlite3.Connection:
+def _connect(path: Path, how: str, busy_seconds: float) -> Connection:
     """To a file that is there. The driver must not begin by itself: it would skip DDL and SELECT."""
     uri = f"{path.absolute().as_uri()}?{how}"
-    return sqlite3.connect(uri, uri=True, timeout=busy_seconds, check_same_thread=False, isolation_level=None)
+    return sqlite3.connect(
+        uri, uri=True, timeout=busy_seconds, check_same_thread=False, isolation_level=None, factory=Connection
+    )
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: Path | str) -> tuple[int, int] | None:
     """Which file is at the path; None if there is none."""
     try:
-        return _of(path.stat())
+        return _of(os.stat(path))  # noqa: PTH116 - asked at every transaction, and a Path takes longer than the system
     except OSError:
         return None
 

@@ -71,6 +71,19 @@ def look_up(connection: sa.Connection, column: sa.Column[Any], row: int) -> Any:
     return _first(made.run(connection, {"id": row}))
 
 
+def rows(
+    connection: sa.Connection, name: str, statement: Callable[[], sa.Select[Any]], **values: Any
+) -> list[tuple[Any, ...]]:
+    """What a query finds, as the driver gives it: times and JSON of a file are text.
+
+    Args:
+        name: of the query, by which its SQL is found again.
+        values: what it leaves open.
+    """
+    found = _made(("rows", name), connection.dialect, statement).run(connection, values)
+    return [tuple(row) for row in found.fetchall()]
+
+
 def _first(found: sqlite3.Cursor | sa.CursorResult[Any]) -> Any:
     """The one value of the one row, None if there is none."""
     row = found.fetchone()

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType, SimpleNamespace
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -69,12 +69,12 @@ class Http:
         self._own: aiohttp.ClientSession | None = None
         self._own_loop: object = None
         self._timeout, self._clock = timeout_seconds, clock
-        url = _parsed(base_url)
-        self._url = url.with_user(None)
+        url, self._query = _parsed(base_url)
+        self._url = url.with_user(None).with_query(None)
         self.host = url.host_port_subcomponent or ""
         pair = f"{url.user or ''}:{url.password or ''}" if url.user or url.password else ""
         secrets = [api_key or "", url.raw_password or "", url.password or "", pair]
-        secrets += [value for _, value in parse_qsl(url.raw_query_string)]
+        secrets += [value for _, value in parse_qsl(self._query)]
         self._redact = Redactor(secrets)
         self._headers = {"content-type": "application/json", "accept": "text/event-stream", **headers}
         if pair:
@@ -145,9 +145,14 @@ class Http:
         return await self._send_once(path, body, attempt)
 
     async def _send_once(self, path: str, body: bytes, attempt: _Attempt) -> aiohttp.ClientResponse:
-        url = self._url.with_path(self._url.raw_path.rstrip("/") + path, encoded=True, keep_query=True)
+        query = f"?{self._query}" if self._query else ""
+        url = f"{self._url}".rstrip("/") + path + query
         return await self._client().post(
-            url, data=body, headers=self._headers, allow_redirects=False, trace_request_ctx=attempt
+            URL(url, encoded=True),
+            data=body,
+            headers=self._headers,
+            allow_redirects=False,
+            trace_request_ctx=attempt,
         )
 
     def _client(self) -> aiohttp.ClientSession:
@@ -230,11 +235,13 @@ def proxy_for(url: URL) -> str | None:
     return known.get(url.scheme) or known.get("all")
 
 
-def _parsed(base_url: str) -> URL:
+def _parsed(base_url: str) -> tuple[URL, str]:
+    """The address, and its query as it was written where that can be sent: a signature may be of exactly that."""
     try:
         url = URL(base_url) if is_web_address(base_url) else URL()
     except ValueError:
         url = URL()
     if not url.host:
         raise ModelError(ErrorKind.BAD_REQUEST, "base_url is not an http or https address")
-    return url
+    written = urlsplit(base_url).query
+    return url, written if written.isascii() and " " not in written else url.raw_query_string

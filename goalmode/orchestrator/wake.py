@@ -48,6 +48,7 @@ from goalmode.state import (
 )
 from goalmode.state.checks import CheckResult
 from goalmode.state.closing import ClaimSuperseded
+from goalmode.state.goal_reader import GoalReader
 from goalmode.state.journal import OpenTurn, PlannedCall, TurnOutcome
 from goalmode.state.movements import Moved
 from goalmode.state.store import Store
@@ -114,6 +115,7 @@ class Wake:
             lambda: wakeups.current_fence(store, claimed.goal),
         )
         self._store, self._heartbeat, self._claimed = store, heartbeat, claimed
+        self._reader = GoalReader(claimed.goal)
         self._heard = seen.goal.inbox_head
         self.longterm = LongTerm(store, claimed, seen, lambda: self._turn_seq)
         self._turn: OpenTurn | None = None
@@ -126,7 +128,7 @@ class Wake:
     def boundary(self) -> Control:
         """Read what the user did meanwhile; `goal` is as of now afterwards, running time included, and so is `news`."""
         with self._store.reading() as connection:
-            goal = goals.read(connection, self._claimed.goal)
+            goal = self._reader.read(connection)
             spoke = goal.inbox_head > self._heard
             self.news = notes.news(connection, goal.id, self._heard) if spoke else ()
         self.goal = self._as_of_now(goal)
