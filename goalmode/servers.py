@@ -37,9 +37,19 @@ from goalmode.errors import BadInput, ConfigError
 NAME_EXPECTED = f"letters, digits and single - or _ between them, at most {MAX_SERVER_NAME}"
 _ADDRESS = "an http or https address, such as https://tracker.example/mcp"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SCHEME = re.compile(r"[A-Za-z]+ (\S+)")
+"""`Bearer …`: what comes after the word lets in without it too."""
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_SECRET_NAME = re.compile(r"(?i)key|token|secret|pass|auth|cred")
+_SECRET_NAME = re.compile(
+    r"(?i)(?:keys?|token|pass|pwd|\bpat|_pat)(?![a-z])|secret|passw|passphrase|auth(?!or(?!i[sz]))|cred|cookie"
+)
+"""Of a variable or a header that lets somebody in. `KEYBOARD`, `MAX_TOKENS` and `GIT_AUTHOR_NAME` do not."""
+
+ORDINARY = frozenset(
+    ("HOME", "USER", "LOGNAME", "PATH", "PWD", "OLDPWD", "SHELL", "TMPDIR", "LANG", "TERM", "HOSTNAME")
+)
+"""Variables that hold no credential wherever they stand: what is in them is in every path."""
 
 Wrong = Callable[[str, object, str], ConfigError]
 """(key, value, what would be right) -> the error."""
@@ -85,17 +95,36 @@ def resolve(
     return tuple(_resolved(choice, known, environ) for choice in names)
 
 
+def variables_of(known: Mapping[str, Configured]) -> frozenset[str]:
+    """The environment variables out of which the configured servers get what lets somebody in.
+
+    Those whose name says so, those under a name that says so, and those in headers.
+    """
+    found: set[str] = set()
+    for one in known.values():
+        for name, text in one.env.items():
+            found.update(v for v in _used(text) if _SECRET_NAME.search(name) or _SECRET_NAME.search(v))
+        for text in one.headers.values():
+            found.update(_used(text))
+    return frozenset(found)
+
+
 def secrets_of(known: Mapping[str, Configured], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What must not be shown of the configured servers: headers, and what in their variables lets somebody in."""
-    found: list[str] = []
+    """What must not be shown of the configured servers. Not every word of them: it is struck out everywhere.
+
+    What `variables_of` are filled with, texts under a name that lets somebody in, headers with a variable in them, and
+    what lets somebody in in an address.
+    """
+    found = [environ.get(name, "") for name in sorted(variables_of(known))]
     for one in known.values():
         found += url_secrets(one.server.url)
-        for name, text in (*one.headers.items(), *one.env.items()):
-            used = [environ.get(variable, "") for variable in _VARIABLE.findall(text)]
-            found += used
-            if name in one.headers or _SECRET_NAME.search(name):
-                found.append(_filled(text, environ))
-                found.append(_filled(text, environ).rpartition(" ")[2])
+        for name, text in one.env.items():
+            filled = _filled(text, environ)
+            found += [filled] if _SECRET_NAME.search(name) else _in_address(filled)
+        for name, text in one.headers.items():
+            if _SECRET_NAME.search(name) or _used(text):
+                filled = _filled(text, environ)
+                found += [filled, *_after_scheme(filled)]
     return tuple(dict.fromkeys(text for text in found if text))
 
 
@@ -144,6 +173,22 @@ def _resolved(choice: ServerChoice, known: Mapping[str, Configured], environ: Ma
         env={name: _filled(text, environ) for name, text in found.env.items()},
         headers={name: _filled(text, environ) for name, text in found.headers.items()},
     )
+
+
+def _used(text: str) -> tuple[str, ...]:
+    return tuple(name for name in _VARIABLE.findall(text) if name not in ORDINARY)
+
+
+def _after_scheme(text: str) -> tuple[str, ...]:
+    found = _SCHEME.fullmatch(text)
+    return () if found is None else (found.group(1),)
+
+
+def _in_address(text: str) -> tuple[str, ...]:
+    try:
+        return url_secrets(text) if "://" in text else ()
+    except ValueError:  # It is no address, though it looks like one.
+        return ()
 
 
 def _filled(text: str, environ: Mapping[str, str]) -> str:

@@ -40,7 +40,7 @@ from goalmode import servers
 from goalmode.domain.address import is_web_address
 from goalmode.domain.cost import Price, micro_dollars
 from goalmode.domain.profile import CallIds, ModelProfile, Protocol
-from goalmode.domain.redact import Redactor, url_secrets
+from goalmode.domain.redact import Redactor
 from goalmode.domain.sandbox import AUTO, CHOICES, SandboxSettings
 from goalmode.domain.text import one_line
 from goalmode.errors import BadInput, ConfigError
@@ -165,15 +165,6 @@ def api_key(profile: ModelProfile, environ: Mapping[str, str]) -> str | None:
         return None
     expected = f"that environment variable is not set; it must hold the key for {parts.hostname}"
     raise BadInput("api-key-env", name or PROVIDERS[profile.wire].key, expected)
-
-
-def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Redactor:
-    """Strikes out all models' keys, what in their addresses lets somebody in, and what the user's patterns match."""
-    profiles = settings.models.values()
-    names = {provider.key for provider in PROVIDERS.values()} | {p.api_key_env for p in profiles}
-    keys = [environ[name].strip() for name in names if environ.get(name)]
-    told = (*(text for p in profiles for text in url_secrets(p.base_url)),)
-    return Redactor([*keys, *told, *servers.secrets_of(settings.mcp, environ)], settings.redact)
 
 
 Wrong = Callable[[str, object, str], ConfigError]

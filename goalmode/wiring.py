@@ -16,7 +16,8 @@ from goalmode.context import rebuild as context
 from goalmode.context.movement import entered
 from goalmode.context.overflow.sawtooth import Outgrown
 from goalmode.context.render import Prompts, package_prompts
-from goalmode.context.tokens import TokenCounter, counter, message_tokens, tools_tokens
+from goalmode.context.tokens import Remembered, TokenCounter, counter, message_tokens, tools_tokens
+from goalmode.credentials import Credentials, of_models
 from goalmode.domain.clock import Clock
 from goalmode.domain.exits import Exit
 from goalmode.domain.goal import Goal
@@ -24,14 +25,13 @@ from goalmode.domain.messages import Message, System, ToolSpec
 from goalmode.domain.outside import Server, allows, may_use
 from goalmode.domain.profile import ModelProfile, Protocol
 from goalmode.domain.questions import AnsweredBy
-from goalmode.domain.redact import SHORTEST, Redactor, url_secrets
+from goalmode.domain.redact import Redactor
 from goalmode.domain.sandbox import AUTO, SandboxSettings
 from goalmode.domain.snapshot import Observed, Snapshot
 from goalmode.errors import ModelError
 from goalmode.loop.logs import logged, logging_for
 from goalmode.loop.ports import Event, Ports, Sink
 from goalmode.loop.wakeup import run_wakeup as _run_wakeup
-from goalmode.model.address import PROVIDERS
 from goalmode.model.json_action import JsonActions
 from goalmode.model.mend import Mending
 from goalmode.model.port import Model, OpenModel
@@ -42,11 +42,9 @@ from goalmode.model.wire.openai_chat import OpenAIChat
 from goalmode.model.wire.openai_first import OpenAIFirstToken
 from goalmode.model.wire.openai_responses import OpenAIResponses
 from goalmode.orchestrator import wake as orchestrator
-from goalmode.orchestrator.costs import refuse_unpriced
 from goalmode.orchestrator.skip import Skip
 from goalmode.orchestrator.wake import Wake
-from goalmode.servers import resolve, secrets_of
-from goalmode.settings import SANDBOX, Settings, api_key, load_settings, path_of, resolve_profile
+from goalmode.settings import SANDBOX
 from goalmode.settle import files
 from goalmode.settle.gate import judge
 from goalmode.settle.protect import changes
@@ -56,7 +54,6 @@ from goalmode.state.wakeups import StoredContext
 from goalmode.tools.builtin import builtin_tools
 from goalmode.tools.builtin.memory import MEMORY_TOOLS
 from goalmode.tools.builtin.transition import transition
-from goalmode.tools.confinement import Confinement
 from goalmode.tools.mcp import Outside
 from goalmode.tools.named import hash_of
 from goalmode.tools.paths import Workspace
@@ -80,7 +77,7 @@ class Workshop:
 
     Attributes:
         registry: the tools on offer: state and control tools always, the others as far as the goal allows them.
-        environment: of the tools' child processes; it holds no provider's key.
+        environment: of the tools' child processes and of servers; it holds no credentials.
         servers: the MCP servers that are started with a wakeup; they run as the user, in no sandbox.
         sandboxing: what is configured of sandboxes. sandbox: what its commands run in, chosen as a wakeup begins.
     """
@@ -97,7 +94,8 @@ class Workshop:
 
     @cached_property
     def counter(self) -> TokenCounter:
-        return counter(self.profile.encoding, self.profile.token_factor)
+        # For the whole wakeup: when its context is rendered anew, most of what it says has been said before.
+        return Remembered(counter(self.profile.encoding, self.profile.token_factor))
 
     @cached_property
     def jail(self) -> Workspace:
@@ -197,7 +195,7 @@ def workshop(
     *,
     tools: Sequence[Tool] = (),
     environ: Mapping[str, str] = os.environ,
-    secrets: Sequence[str] = (),
+    known: Credentials | None = None,
     redact: Redactor | None = None,
     prompts: Prompts | None = None,
     sandboxing: SandboxSettings | None = None,
@@ -206,6 +204,8 @@ def workshop(
     """What `goal` is run with: the built-in tools that it allows, and `tools` beside them.
 
     Args:
+        known: what is kept from the tools' processes; None: the keys of models.
+        redact: what is struck out; None: what is known.
         sandboxing: what is configured of sandboxes; None: `$GOALMODE_SANDBOX`, else `auto`.
 
     Raises:
@@ -224,32 +224,17 @@ def workshop(
         registry = Registry(tool for tool in registry if tool not in MEMORY_TOOLS)
     if len(workflow.movements) > 1:
         registry = registry.with_(transition(workflow.names))
+    known = known or of_models([profile], environ)
     return Workshop(
         goal,
         profile,
         registry,
-        child_environment(environ, key_names(profile), secrets),
-        redact or Redactor(secrets),
+        known.environment(environ),
+        redact or known.redact,
         prompts or package_prompts(),
         sandboxing or SandboxSettings(environ.get(SANDBOX) or AUTO),
         servers=tuple(server for server in servers if may_use(allowed, server)),
     )
-
-
-def key_names(profile: ModelProfile) -> set[str]:
-    """The environment variables that hold, or may hold, a provider's key."""
-    return {profile.api_key_env, *(provider.key for provider in PROVIDERS.values())}
-
-
-def child_environment(environ: Mapping[str, str], keys: set[str], secrets: Sequence[str]) -> dict[str, str]:
-    """The environment of the tools' processes: ours, without providers' keys and without our own settings."""
-    return {
-        name: value
-        for name, value in environ.items()
-        if name not in keys
-        and not name.startswith("GOALMODE_")
-        and not any(len(s) >= SHORTEST and s in value for s in secrets)
-    }
 
 
 def open_model(
@@ -391,74 +376,6 @@ def _equip(wake: Wake, shop: Workshop, tools: Sequence[Tool]) -> Registry:
     equipped = shop.with_tools(tools)
     wake.renderer = equipped
     return equipped.registry
-
-
-@dataclass(frozen=True)
-class Configured:
-    """A goal's model as the user's configuration describes it: profile, key, and what to strike out of texts."""
-
-    profile: ModelProfile
-    key: str | None
-    secrets: tuple[str, ...]
-    redact: Redactor
-    prompts: Prompts
-    sandboxing: SandboxSettings = SandboxSettings()
-    servers: tuple[Server, ...] = ()
-
-
-def configure(goal: Goal, config: Path | None, environ: Mapping[str, str]) -> Configured:
-    """Resolve the goal's model with the user's `goalmode.toml` and environment.
-
-    Raises:
-        ConfigError: the file is wrong. BadInput: no such model, no key in the environment, or a limit of money for
-            a model without a price.
-    """
-    settings = load_settings(config, environ)
-    profile = goal_profile(goal, settings)
-    refuse_unpriced(goal.limits, profile)
-    key = api_key(profile, environ)
-    secrets = (*([key] if key else []), *url_secrets(profile.base_url))
-    redact = Redactor((*secrets, *secrets_of(settings.mcp, environ)), settings.redact)
-    servers = resolve(goal.settings.mcp, settings.mcp, environ)
-    sandboxing = _sandboxing(settings, config, environ)
-    return Configured(profile, key, secrets, redact, user_prompts(settings), sandboxing, servers)
-
-
-def for_checks(
-    store: Store, goal: Goal, config: Path | None, environ: Mapping[str, str]
-) -> tuple[dict[str, str], Redactor, Confinement]:
-    """What checks outside of a wakeup are run with: their environment, what is struck out of their output, and what
-    they are started in, which is to be closed. It takes no key.
-
-    Raises:
-        ConfigError: the file is wrong. BadInput: no such model, or no such sandbox here.
-    """
-    settings = load_settings(config, environ)
-    profile = goal_profile(goal, settings)
-    names = key_names(profile)
-    keys = [environ[name].strip() for name in names if environ.get(name, "").strip()]
-    secrets = (*keys, *url_secrets(profile.base_url))
-    environment = child_environment(environ, names, secrets)
-    sandboxing = _sandboxing(settings, config, environ)
-    sandbox = sandbox_for(Path(goal.workspace), goal.settings, sandboxing, environment)
-    confinement = sandbox.keeping_store(store.path).confinement()
-    return environment, Redactor(secrets, settings.redact), confinement
-
-
-def _sandboxing(settings: Settings, config: Path | None, environ: Mapping[str, str]) -> SandboxSettings:
-    """As configured, and the file kept from commands too: who could write it would choose where keys are sent."""
-    return replace(settings.sandbox, private=(str(path_of(config, environ).absolute()),))
-
-
-def goal_profile(goal: Goal, settings: Settings) -> ModelProfile:
-    own = goal.settings
-    return resolve_profile(settings, own.model, own.base_url, own.api_key_env)
-
-
-def user_prompts(settings: Settings) -> Prompts:
-    """The package's templates, with those of the user's configuration directory in their place."""
-    overrides = None if settings.path is None else settings.path.parent / "templates"
-    return Prompts(overrides) if overrides is not None and overrides.is_dir() else package_prompts()
 
 
 def _unfailing(sink: Sink) -> Sink:

@@ -18,7 +18,8 @@ _STORE = _VALUES | {"state", "migrations"}
 _LEAVES = _STORE | {"context", "model", "tools"}
 _LOOP = _LEAVES | {"settle", "loop"}
 _OVER_GOALS = _LOOP | {"orchestrator"}
-_ENGINE = _OVER_GOALS | {"credentials", "inspection", "scheduler", "servers", "settings", "workflows"}
+_CONFIGURED = {"configured", "credentials", "servers", "settings"}
+_ENGINE = _OVER_GOALS | _CONFIGURED | {"inspection", "scheduler", "workflows"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "domain": set(),
@@ -39,18 +40,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "orchestrator": _OVER_GOALS,
     "inspection": _OVER_GOALS,
     "scheduler": _OVER_GOALS,
-    "reflect": _OVER_GOALS
-    | {
-        "credentials",
-        "platforms",
-        "settings",
-        "workflows",
-        "wiring",
-    },  # GenericAgent loads it: it puts itself together
+    # GenericAgent loads it: it puts itself together.
+    "reflect": _OVER_GOALS | _CONFIGURED | {"platforms", "workflows", "wiring"},
     "testing": _VALUES | {"model", "state"},
     "audit": set(),
     "evals": _VALUES | {"context", "model"},
     "bench": _ENGINE | {"wiring"},
+    "configured": _OVER_GOALS | _CONFIGURED,
     "wiring": _ENGINE | {"templates"},
     "cli": _ENGINE | {"audit", "evals", "platforms", "wiring", "reflect", "goalmode", "web"},
     "web": _ENGINE | {"wiring", "goalmode"},

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from goalmode.credentials import credentials
 from goalmode.domain.outside import Server, ServerChoice, may_use
 from goalmode.errors import ConfigError
-from goalmode.servers import resolve, secrets_of
-from goalmode.settings import Settings, known_secrets, load_settings
+from goalmode.servers import resolve, secrets_of, variables_of
+from goalmode.settings import Settings, load_settings
 
 
 def load(tmp_path: Path, text: str) -> Settings:
@@ -83,9 +84,48 @@ def test_what_lets_somebody_in_is_a_secret(tmp_path: Path) -> None:
     settings = load(tmp_path, FULL)
 
     assert set(secrets_of(settings.mcp, ENVIRON)) == {"git-token-1", "far-token-1", "Bearer far-token-1"}
-    assert known_secrets(settings, ENVIRON)("a git-token-1 b far-token-1 fast-and-plain") == (
+    redact = credentials(settings, ENVIRON).redact
+    assert redact("a git-token-1 b far-token-1 fast-and-plain") == (
         "a [redacted] b [redacted] fast-and-plain"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ('command="a"\nenv={ CACHE = "${HOME}/cache", LANG = "${LANG}" }', set()),
+        ('command="a"\nenv={ TOKEN_FILE = "${HOME}/tok" }', {"/srv/me/tok"}),
+        (
+            'command="a"\nenv={ LEVEL = "${LEVEL}", MAX_TOKENS = "100000", GIT_AUTHOR_NAME = "Jane Doe" }',
+            set(),
+        ),
+        ('command="a"\nenv={ KEYBOARD = "german", TOKENIZERS_PARALLELISM = "disabled" }', set()),
+        ('command="a"\nenv={ X = "${MY_API_KEY}" }', {"key-123"}),
+        ('command="a"\nenv={ API_KEY = "${LEVEL}" }', {"verbose"}),
+        ('command="a"\nenv={ PGPASSWORD = "as it is", GITHUB_PAT = "pat-123" }', {"as it is", "pat-123"}),
+        ('command="a"\nenv={ DATABASE_URL = "postgres://me:pw-123@h/d" }', {"pw-123"}),
+        ('command="a"\nenv={ ODD = "http://[" }', set()),
+        ('url="http://h"\nheaders={ Accept = "application/json", X-Client = "goalmode" }', set()),
+        ('url="http://h"\nheaders={ X-Place = "${HOME}" }', set()),
+        ('url="http://h"\nheaders={ X-Tenant = "t-${LEVEL}" }', {"verbose", "t-verbose"}),
+        ('url="http://h"\nheaders={ Authorization = "Bearer abc-123" }', {"Bearer abc-123", "abc-123"}),
+        ('url="http://h"\nheaders={ Cookie = "sid=abc-123" }', {"sid=abc-123"}),
+        (
+            'url="http://h"\nheaders={ X-Api-Key = "abc-123", X-Auth-Token = "def-456" }',
+            {"abc-123", "def-456"},
+        ),
+        ('url="http://me:pw-123@h/p?mode=plain"', {"pw-123"}),
+    ],
+)
+def test_ordinary_words_of_a_configuration_are_no_secrets(
+    tmp_path: Path, text: str, secret: set[str]
+) -> None:
+    """They would be struck out of everything: what counts is a name that lets somebody in, or a header's variable."""
+    known = load(tmp_path, f"[mcp.a]\n{text}\n").mcp
+    environ = {"HOME": "/srv/me", "LANG": "en_GB.UTF-8", "LEVEL": "verbose", "MY_API_KEY": "key-123"}
+
+    assert set(secrets_of(known, environ)) == secret
+    assert "HOME" not in variables_of(known)
 
 
 @pytest.mark.parametrize(

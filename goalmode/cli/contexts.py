@@ -12,6 +12,7 @@ import click
 from goalmode.cli.options import UTF8, Common, common
 from goalmode.cli.output import exactly, say, say_json, table
 from goalmode.cli.stores import reading
+from goalmode.configured import goal_profile, user_prompts
 from goalmode.domain.goal import Goal
 from goalmode.domain.text import counted
 from goalmode.inspection import contexts
@@ -20,7 +21,7 @@ from goalmode.settings import load_settings
 from goalmode.state import snapshot
 from goalmode.state.reading import ContextSeen
 from goalmode.state.store import Store
-from goalmode.wiring import goal_profile, user_prompts, workshop
+from goalmode.wiring import workshop
 
 _MARKS = {"removed": "-", "added": "+"}
 

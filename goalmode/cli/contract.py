@@ -9,16 +9,16 @@ from functools import partial
 import anyio
 import click
 
-from goalmode.cli import contract_page
+from goalmode.cli import contract_page, secrets
 from goalmode.cli.contract_options import resting
 from goalmode.cli.options import UTF8, Common, common
 from goalmode.cli.output import remark, say, say_json
 from goalmode.cli.stores import changing, command_here
+from goalmode.configured import for_checks
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.text import one_line
 from goalmode.orchestrator.accept import Accepted, accept
 from goalmode.orchestrator.check import Checked, check_contract
-from goalmode.wiring import for_checks
 
 
 @click.command("check")
@@ -27,13 +27,14 @@ from goalmode.wiring import for_checks
 def check(goal_id: str, common: Common) -> int:
     """Run the contract's checks now, without a model. Exits 0 if all hold, else 1."""
     with changing(common, goal_id) as (store, goal):
-        environment, store.redact, confinement = for_checks(store, goal, common.config, os.environ)
+        environment, redact, confinement = for_checks(store, goal, common.config, os.environ)
+        secrets.known().add(redact)
         run = partial(
             check_contract,
             store,
             goal,
             environment=environment,
-            redact=store.redact,
+            redact=secrets.known(),
             confinement=confinement,
         )
         with closing(confinement):

@@ -13,9 +13,10 @@ from goalmode.cli.options import UTF8, Common, together
 from goalmode.cli.output import remark
 from goalmode.cli.stores import command_here
 from goalmode.domain.contract import CheckKind, ProtectedFile, Requirement
-from goalmode.domain.goal import Goal
+from goalmode.domain.goal import Goal, GoalSettings
 from goalmode.domain.text import counted, one_line
 from goalmode.orchestrator.contract import parse_file_check, warnings
+from goalmode.orchestrator.goals import parse_seconds
 
 contract_options = together(
     click.option("--deliverable", "deliverables", metavar="PATH", multiple=True, type=UTF8,
@@ -61,6 +62,12 @@ def requirements_of(given: dict[str, Any]) -> tuple[Requirement, ...]:
         *(Requirement("", text, file=check) for text, check in files),
         *(Requirement("", text, human=True) for text in given["humans"]),
     )
+
+
+def check_seconds(given: dict[str, Any], settings: GoalSettings) -> float:
+    """How long one check may run: as the options say, else as it was."""
+    span = given["check_timeout"]
+    return settings.check_seconds if span is None else parse_seconds(span, "check-timeout")
 
 
 def in_json(goal: Goal, before: Goal | None = None) -> dict[str, Any]:

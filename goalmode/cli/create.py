@@ -1,16 +1,15 @@
-"""`new` and `edit`: what a goal asks for."""
+"""`new`: what a goal asks for."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import click
 
 from goalmode.cli.contract_options import (
+    check_seconds,
     check_timeout,
     contract_options,
     in_json,
@@ -29,7 +28,7 @@ from goalmode.cli.options import (
 )
 from goalmode.cli.output import remark, say, say_json
 from goalmode.cli.sandbox_options import asked, sandbox_options, told, usable
-from goalmode.cli.stores import changing, command_here, reading, writing
+from goalmode.cli.stores import command_here, reading, writing
 from goalmode.domain.budget import Limits
 from goalmode.domain.clock import SystemClock
 from goalmode.domain.goal import ContextPolicy, Goal, GoalSettings, GoalSpec
@@ -42,7 +41,6 @@ from goalmode.orchestrator.goals import (
     LANGUAGES,
     checked,
     create_goal,
-    edit_goal,
     parse_count,
     parse_deadline,
     parse_seconds,
@@ -134,7 +132,7 @@ def new(objective: str, common: Common, **given: Any) -> int:
     )
     refuse_unpriced(spec.limits, profile)
     # Before a store is made: what is refused leaves nothing behind.
-    sandbox = usable(checked(spec, now), configured, common)
+    sandbox = usable(checked(spec, now).workspace, spec.settings, configured, common)
     if given["after"] is not None:
         with reading(common, given["after"]):
             pass
@@ -145,77 +143,12 @@ def new(objective: str, common: Common, **given: Any) -> int:
     else:
         say(goal.uid)
     if not common.quiet:
-        _explain(goal, profile.api_key_env, common, told(goal, sandbox, configured))
-    return 0
-
-
-@click.command()
-@click.argument("goal_id", metavar="ID", type=UTF8)
-@click.option("--objective", metavar="TEXT|-|@FILE", type=UTF8, help="A new objective.")
-@contract_options
-@check_timeout
-@click.option(
-    "--drop",
-    metavar="ID|PATH|GLOB",
-    multiple=True,
-    type=UTF8,
-    help="A requirement (R1), deliverable or protection that is no longer wanted. Repeatable.",
-)
-@mcp_options
-@sandbox_options
-@common  # fmt: skip
-def edit(goal_id: str, objective: str | None, drop: Sequence[str], common: Common, **given: Any) -> int:
-    """Change what a goal asks for. A running wakeup is told; a goal that was done is open again."""
-    configured = load_settings(common.config, os.environ)
-    with changing(common, goal_id) as (store, before):
-        given["servers"] = chosen(given, configured, before.workspace)
-        goal = _edited(store, before, objective, drop, given)
-    if common.json:
-        stands = {"objective_revision": goal.revision, "status": goal.status.value}
-        say_json({"id": goal.uid, **stands, **in_json(goal, before)})
-    elif not common.quiet:
-        say(f"{goal.uid}: changed, revision {goal.revision}, {goal.status}")
-    if not common.quiet:
-        tell(goal, common, before)
+        _explain(goal, configured, common, profile.api_key_env, told(goal, sandbox, configured))
     return 0
 
 
 def _waits_for(store: Store, after: str | None) -> tuple[Planned, ...]:
     return () if after is None else (on_goal(store, after),)
-
-
-def _edited(
-    store: Store, goal: Goal, objective: str | None, drop: Sequence[str], given: dict[str, Any]
-) -> Goal:
-    paths = [d.path for d in goal.deliverables]
-    protections = dict.fromkeys(name for file in goal.protected for name in (file.path, file.named_by))
-    known = list(dict.fromkeys([*(r.id for r in goal.requirements), *paths, *protections]))
-    unknown = [name for name in drop if name not in known]
-    if unknown:
-        have = ", ".join(known[:20]) + (", …" if len(known) > 20 else "") or "nothing to drop"
-        raise BadInput("drop", unknown[0], f"one of the contract's: {have}")
-    requirements = [*(r for r in goal.requirements if r.id not in drop), *requirements_of(given)]
-    deliverables = [*(p for p in paths if p not in drop), *given["deliverables"]]
-    return edit_goal(
-        store,
-        goal,
-        objective=None if objective is None else given_text(objective, "objective"),
-        requirements=requirements if requirements != list(goal.requirements) else None,
-        deliverables=deliverables if deliverables != paths else None,
-        protect=given["protect"],
-        unprotect=drop,
-        settings=replace(
-            goal.settings,
-            check_seconds=_check_seconds(given, goal.settings),
-            mcp=goal.settings.mcp if given["servers"] is None else given["servers"],
-            **asked(given, goal.settings),
-        ),
-    )
-
-
-def _check_seconds(given: dict[str, Any], settings: GoalSettings) -> float:
-    span = given["check_timeout"]
-    return settings.check_seconds if span is None else parse_seconds(span, "check-timeout")
 
 
 def _limits(given: dict[str, Any], now: datetime) -> Limits:
@@ -258,7 +191,7 @@ def _settings(given: dict[str, Any], configured: Settings) -> GoalSettings:
         workflow=_workflow(given, configured),
         user_tools=not given["no_user_tools"],
         autonomous=given["autonomous"],
-        check_seconds=_check_seconds(given, GoalSettings()),
+        check_seconds=check_seconds(given, GoalSettings()),
         mcp=chosen(given, configured, given["workspace"]),
         **asked(given, GoalSettings()),
     )
@@ -268,7 +201,7 @@ def _workflow(given: dict[str, Any], configured: Settings) -> Workflow:
     """The workflow, its movements held to the tools and the templates that there are."""
     if given["workflow"] in SHIPPED:
         return shipped(given["workflow"])
-    from goalmode.wiring import user_prompts
+    from goalmode.configured import user_prompts
 
     templates = user_prompts(configured).movements(given["lang"]) if given["lang"] in LANGUAGES else None
     return load_workflow(given["workflow"], Known([tool.name for tool in builtin_tools()], templates))
@@ -287,11 +220,11 @@ def _tools(listed: str | None, no_shell: bool) -> tuple[str, ...] | None:
     return tuple(name for name in names if not (no_shell and name == "shell"))
 
 
-def _explain(goal: Goal, key_name: str, common: Common, shell: str) -> None:
+def _explain(goal: Goal, configured: Settings, common: Common, key_name: str, shell: str) -> None:
     """Say what completion will rest on, and what an unattended goal may do."""
     remark("It ends only by a limit or by you." if goal.settings.until_budget else resting(goal))
     tell(goal, common)
-    tell_servers(goal, load_settings(common.config, os.environ))
+    tell_servers(goal, configured)
     if goal.settings.tools is None or "shell" in goal.settings.tools:
         remark(shell)
     if key_name and not os.environ.get(key_name):

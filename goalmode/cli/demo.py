@@ -21,6 +21,7 @@ import click
 
 from goalmode.cli import demo_endings
 from goalmode.cli.output import say, say_json, table
+from goalmode.configured import goal_profile
 from goalmode.domain.contract import Requirement
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import ContextPolicy, Goal, GoalSettings, GoalSpec
@@ -33,7 +34,7 @@ from goalmode.state.store import Store
 from goalmode.testing.script import closing_after
 from goalmode.testing.steps import Step, text, tool
 from goalmode.testing.stub import Stub
-from goalmode.wiring import begin_wakeup, goal_profile, open_model, run_wakeup
+from goalmode.wiring import begin_wakeup, open_model, run_wakeup
 
 QUOTA = 20
 """Turns of one wakeup."""

@@ -41,7 +41,7 @@ PLACES = {
     "accept": Place("goalmode.cli.contract:accept_command", "Accept what only a person can."),
     "pause": Place("goalmode.cli.manage:pause", "Stop a goal until it is resumed."),
     "abort": Place("goalmode.cli.manage:abort", "Stop a goal for good."),
-    "edit": Place("goalmode.cli.create:edit", "Change what a goal asks for."),
+    "edit": Place("goalmode.cli.edit:edit", "Change what a goal asks for."),
     "delete": Place("goalmode.cli.manage:delete", "Remove a goal and all that is stored of it."),
     "list": Place("goalmode.cli.look:list_goals", "List the goals, newest first."),
     "show": Place("goalmode.cli.look:show", "Show a goal: contract, limits, state, wakeups."),

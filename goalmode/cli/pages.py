@@ -243,8 +243,8 @@ def _going_on(found: Row, common: Common) -> None:
         say(f"To go on: {command_here(common, found['remedy'])}")
     if found["sandbox"]:
         say(sandbox_options.ran_in(found["sandbox"], network=found["network"]))
-    if found["ending"] and any(server["tools"] for server in found["ending"]["servers"]):
-        say("Its MCP servers run as you, in no sandbox.")
+    if found["ending"] and any(server["ran"] for server in found["ending"]["servers"]):
+        say("Its MCP servers ran as you, in no sandbox: the contract is not protected from them.")
 
 
 def _fact(value: object) -> str:

@@ -16,6 +16,8 @@ import click
 from goalmode.cli import pollution_told, secrets
 from goalmode.cli.options import UTF8, model_options, refuse_credentials
 from goalmode.cli.output import complain, remark, say, say_json
+from goalmode.configured import user_prompts
+from goalmode.credentials import credentials
 from goalmode.domain.clock import SystemClock
 from goalmode.domain.profile import ModelProfile
 from goalmode.errors import BadInput, ModelError
@@ -28,7 +30,7 @@ from goalmode.evals.report import Report, in_json, report
 from goalmode.evals.results import FILE, Results, Subject
 from goalmode.model.port import OpenModel
 from goalmode.settings import api_key, load_settings, resolve_profile
-from goalmode.wiring import open_first_token, user_prompts
+from goalmode.wiring import open_first_token
 
 SAMPLES = 10
 ANSWER_TOKENS = 16
@@ -80,6 +82,7 @@ def pollution(
     settings = load_settings(config, os.environ)
     refuse_credentials(base_url or "")
     profile = resolve_profile(settings, model or "", base_url or "", api_key_env or "")
+    secrets.known().add(credentials(settings, os.environ, profile).redact)
     key = api_key(profile, os.environ)
     design = Design(turns=QUICK_TURNS, goals=QUICK_GOALS) if quick else Design()
     planned = plan(design, Renderer(profile, user_prompts(settings), answer_tokens))

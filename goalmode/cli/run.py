@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from goalmode.cli import secrets
 from goalmode.cli.logs import log_options
 from goalmode.cli.options import UTF8, Common, common, model_options, refuse_credentials
 from goalmode.cli.output import complain, say, say_json
@@ -127,7 +126,6 @@ def _with_runner(
         if ending is None:
             changed = goal if changes is None else _changed(goal, changes, store.clock.now())
             configured = configured_for(changed, common)
-            secrets.known().add(configured.redact)
             goal = goal if changes is None else _resumed(store, goal, changed, changes)
             ending = body(Runner(store, goal, configured, common, on_ending))
         goal = goals.get(store, goal.id)

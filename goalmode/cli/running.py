@@ -11,10 +11,12 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
+from goalmode.cli import secrets
 from goalmode.cli.interrupts import Interrupts
 from goalmode.cli.options import Common
 from goalmode.cli.output import complain
 from goalmode.cli.progress import Progress, display, show_cursor
+from goalmode.configured import Configured, configure, goal_profile
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
 from goalmode.domain.goal import Control, Goal
 from goalmode.domain.text import safe
@@ -30,15 +32,7 @@ from goalmode.settings import load_settings
 from goalmode.state import goals
 from goalmode.state.store import Store
 from goalmode.tools.capabilities import hide_memory
-from goalmode.wiring import (
-    Configured,
-    begin_wakeup,
-    configure,
-    goal_profile,
-    open_model,
-    run_wakeup,
-    workshop,
-)
+from goalmode.wiring import begin_wakeup, open_model, run_wakeup, workshop
 
 HOOK_SECONDS = 60.0
 """How long a command of `--on-ending` may take."""
@@ -50,11 +44,15 @@ MAX_DETAIL = 4_000
 def configured_for(goal: Goal, common: Common) -> Configured:
     """The goal's model as this user has configured it. From here on this process's memory holds its key, and is hidden.
 
+    What lets somebody in is known to all that this command prints and stores.
+
     Raises:
         ConfigError, BadInput: it cannot be run with.
     """
     hide_memory()
-    return configure(goal, common.config, os.environ)
+    configured = configure(goal, common.config, os.environ)
+    secrets.known().add(configured.credentials.redact)
+    return configured
 
 
 def must_have_price(goal: Goal, common: Common) -> None:
@@ -78,14 +76,14 @@ class Runner:
             goal,
             configured.profile,
             environ=os.environ,
-            secrets=configured.secrets,
-            redact=configured.redact,
+            known=configured.credentials,
+            redact=secrets.known(),
             prompts=configured.prompts,
             sandboxing=configured.sandboxing,
             servers=configured.servers,
         )
         self._progress = Progress(
-            display(json=common.json, quiet=common.quiet, now=store.clock.now), configured.redact
+            display(json=common.json, quiet=common.quiet, now=store.clock.now), secrets.known()
         )
         self._model = open_model(
             configured.profile,

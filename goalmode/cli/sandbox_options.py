@@ -11,7 +11,7 @@ import click
 
 from goalmode.cli.options import UTF8, Common, together
 from goalmode.domain.finding import Finding, State
-from goalmode.domain.goal import Goal, GoalSettings, GoalSpec
+from goalmode.domain.goal import Goal, GoalSettings
 from goalmode.domain.sandbox import AUTO, SandboxMode, SandboxSettings
 from goalmode.errors import BadInput
 from goalmode.settings import Settings, path_of
@@ -41,13 +41,19 @@ def asked(given: Mapping[str, Any], before: GoalSettings) -> dict[str, Any]:
     return made
 
 
-def usable(spec: GoalSpec, configured: Settings, common: Common) -> Sandbox:
+def changes(given: Mapping[str, Any]) -> bool:
+    """Whether the options ask for a sandbox that has to be had; none can be had everywhere."""
+    named = given["sandbox"] is not None or given["network"] is not None
+    return named and given["sandbox"] != SandboxMode.NONE
+
+
+def usable(workspace: str, settings: GoalSettings, configured: Settings, common: Common) -> Sandbox:
     """The sandbox that a goal gets here.
 
     Raises:
         BadInput: it cannot be had, or it could not keep commands from the store, the configuration or the home.
     """
-    made = sandbox_for(Path(spec.workspace), spec.settings, configured.sandbox, os.environ)
+    made = sandbox_for(Path(workspace), settings, configured.sandbox, os.environ)
     return made.keeping(path_of(common.config, os.environ)).keeping_store(reading.file_of(common.store))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from goalmode.domain.redact import Redactor, Redactors, url_secrets
+from goalmode.domain.redact import Redactor, Redactors
 from goalmode.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def forget() -> None:
 
 def learn(config: Path | None, store: str | None = None, environ: Mapping[str, str] = os.environ) -> None:
     """Learn what the user has configured. A file that is wrong is the business of those that need it."""
-    from goalmode.settings import Settings, known_secrets, load_settings
+    from goalmode.credentials import credentials
+    from goalmode.settings import Settings, load_settings
 
     password = _password(store or environ.get("GOALMODE_STORE", ""))
     if password:
@@ -44,7 +45,7 @@ def learn(config: Path | None, store: str | None = None, environ: Mapping[str, s
     settings = Settings()
     with suppress(ConfigError):
         settings = load_settings(config, environ)
-    _known.add(known_secrets(settings, environ))
+    _known.add(credentials(settings, environ).redact)
 
 
 def _password(url: str) -> str:
@@ -56,8 +57,9 @@ def _password(url: str) -> str:
 
 def learn_goal(goal: Goal, environ: Mapping[str, str] = os.environ) -> None:
     """Learn what a goal's own settings name."""
-    key = environ.get(goal.settings.api_key_env, "").strip() if goal.settings.api_key_env else ""
-    secrets = (*([key] if key else []), *url_secrets(goal.settings.base_url))
+    from goalmode.credentials import of_address
+
+    secrets = of_address(goal.settings.api_key_env, goal.settings.base_url, environ)
     if secrets:
         _known.add(Redactor(secrets))
 

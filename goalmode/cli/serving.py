@@ -15,52 +15,31 @@ from goalmode.cli import secrets
 from goalmode.cli.options import Common
 from goalmode.cli.output import say, say_json
 from goalmode.cli.running import configured_for
+from goalmode.configured import Configured
+from goalmode.credentials import Credentials
 from goalmode.domain.exits import Exit
 from goalmode.domain.goal import Goal
-from goalmode.domain.redact import Redactor, url_secrets
+from goalmode.domain.redact import Redactor, learned
 from goalmode.domain.text import counted, one_line
-from goalmode.errors import BadInput
 from goalmode.loop.ports import Event, Sink
 from goalmode.orchestrator.run import Ending
 from goalmode.orchestrator.skip import Skip
 from goalmode.orchestrator.wake import Wake
-from goalmode.settings import api_key, load_settings, resolve_profile
 from goalmode.state import goals
 from goalmode.state.store import Store
-from goalmode.wiring import Configured, begin_wakeup, open_model, run_wakeup, workshop
-
-
-class AllSecrets(Redactor):
-    """Strikes out the secrets of every model that was used so far: goals of many models share one store."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._each: dict[tuple[str, ...], Redactor] = {}
-
-    def add(self, secrets: tuple[str, ...], redact: Redactor) -> None:
-        self._each = {**self._each, secrets: redact}
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(secret for secrets in self._each for secret in secrets))
-
-    def count(self, text: str) -> tuple[str, int]:
-        text, total = super().count(text)
-        for redact in self._each.values():
-            text, more = redact.count(text)
-            total += more
-        return text, total
+from goalmode.wiring import begin_wakeup, open_model, run_wakeup, workshop
 
 
 class Waker:
-    """Wakes goals of one store. Configuration is read anew for each wakeup."""
+    """Wakes goals of one store. Configuration is read anew for each wakeup, and what once let somebody in is never
+    forgotten: goals of many models share one store.
+    """
 
     def __init__(self, store: Store, common: Common) -> None:
         self._store, self._common = store, common
-        self._secrets = AllSecrets()
+        self._credentials = Credentials()
         self._wakes: set[Wake] = set()
-        store.redact = self._secrets
-        secrets.known().add(self._secrets)
+        store.redact = learned(store.redact, secrets.known())
 
     async def __call__(
         self, goal_id: int, sink: Sink, stop: Callable[[], Exit | None], delivery: int | None = None
@@ -71,12 +50,13 @@ class Waker:
             GoalmodeError: its model is not configured, its rows are of unknown shape, or the store fails.
         """
         goal, configured = await to_thread.run_sync(self._prepare, goal_id)
+        self._credentials |= configured.credentials
         shop = workshop(
             goal,
             configured.profile,
             environ=os.environ,
-            secrets=self._secrets.known,
-            redact=configured.redact,
+            known=self._credentials,
+            redact=self._store.redact,
             prompts=configured.prompts,
             sandboxing=configured.sandboxing,
             servers=configured.servers,
@@ -100,20 +80,7 @@ class Waker:
 
     def _prepare(self, goal_id: int) -> tuple[Goal, Configured]:
         goal = goals.get(self._store, goal_id)
-        configured = configured_for(goal, self._common)
-        self._secrets.add(configured.secrets, configured.redact)
-        self._learn_others()
-        return goal, configured
-
-    def _learn_others(self) -> None:
-        """The keys of all configured models are secrets, also of those that no goal has used yet."""
-        settings = load_settings(self._common.config, os.environ)
-        for name in settings.models:
-            profile = resolve_profile(settings, name)
-            with suppress(BadInput):  # It has no key, so there is none to be kept.
-                key = api_key(profile, os.environ)
-                secrets = (*([key] if key else []), *url_secrets(profile.base_url))
-                self._secrets.add(secrets, Redactor(secrets, settings.redact))
+        return goal, configured_for(goal, self._common)
 
     def end_tools(self) -> None:
         """The last thing that a process does which cannot wait any longer."""

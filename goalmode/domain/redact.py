@@ -14,16 +14,23 @@ SHORTEST = 6
 """Characters of a known secret; a shorter one would strike out ordinary words."""
 
 _PATTERNS = (
-    re.compile(r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic)\s+)[^\s\"',;]+"),
-    re.compile(r"(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{12,}"),
-    re.compile(r"(?i)(\bx-api-key[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]+"),
-    re.compile(r"(?i)([?&](?:api[_-]?key|key|token|access_token|secret)=)[^&\s\"']+"),
-    re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://)[^/\s:@\"']+:[^/\s@\"']+(?=@)", re.IGNORECASE),
-    re.compile(r"()\bsk-[A-Za-z0-9_-]{16,}"),
+    (("author",), re.compile(r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic)\s+)[^\s\"',;]+")),
+    (("bearer",), re.compile(r"(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{12,}")),
+    (("x-ap",), re.compile(r"(?i)(\bx-api-key[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]+")),
+    (
+        ("key=", "token=", "ecret="),
+        re.compile(r"(?i)([?&](?:api[_-]?key|key|token|access_token|secret)=)[^&\s\"']+"),
+    ),
+    (
+        ("://",),
+        re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://)[^/\s:@\"']+:[^/\s@\"']+(?=@)", re.IGNORECASE),
+    ),
+    (("sk-",), re.compile(r"()\bsk-[A-Za-z0-9_-]{16,}")),
 )
+"""Each behind its hints: what it matches holds one of them in lower case. Most texts hold none, and are done with.
 
-_HINTS = re.compile(r"(?i)authorization|bearer|x-api-key|[?&]|://|sk-")
-"""One of these is in every text that one of the patterns matches; most texts have none, and are done with at once."""
+The hints of a pattern that ignores case have no i and no s: to `(?i)`, ı is an i and ſ an s; to `lower`, they are not.
+"""
 
 _LETS_IN = re.compile(r"(?i)key|token|secret|sig|pass|auth|cred|code")
 """In the name of a URL's parameter."""
@@ -43,32 +50,43 @@ class Redactor:
         self._patterns = tuple(re.compile(f"()(?:{pattern})") for pattern in patterns)
         forms = {form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}
         longest_first = sorted(forms, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._forms = tuple(longest_first)
+        self._known = re.compile("|".join(map(re.escape, longest_first)))
 
     def __call__(self, text: str) -> str:
         return self.count(text)[0]
 
+    def is_like(self, other: Redactor) -> bool:
+        """Whether both strike out the same."""
+        return (self._known, self._patterns) == (other._known, other._patterns)
+
     def count(self, text: str) -> tuple[str, int]:
         """The text without secrets, and how many were struck out."""
         total = 0
-        if self._known is not None:
+        if any(form in text for form in self._forms):
             text, total = self._known.subn(MARK, text)
-        for pattern in (*(_PATTERNS if _HINTS.search(text) else ()), *self._patterns):
+        lower = text.lower()  # What is struck out from here on brings no hint into the text.
+        hinted = [pattern for hints, pattern in _PATTERNS if any(hint in lower for hint in hints)]
+        for pattern in (*hinted, *self._patterns):
             text, n = pattern.subn(lambda m: m.group(1) + MARK, text)
             total += n
         return text, total
 
 
 class Redactors(Redactor):
-    """Strikes out what any of several redactors knows of. It can learn of more at any time."""
+    """Strikes out what any of several redactors knows of. It can learn of more at any time, and forgets nothing."""
 
     def __init__(self, *known: Redactor) -> None:
         super().__init__()
-        self._each = known
+        self._each = list(known)
+
+    def is_like(self, other: Redactor) -> bool:
+        return other is self
 
     def add(self, redact: Redactor) -> None:
-        if redact is not self and redact not in self._each:
-            self._each = (*self._each, redact)
+        """Learn of one more; from any thread. Configuration is read often, and mostly says what it said before."""
+        if redact is not self and not any(one.is_like(redact) for one in self._each):
+            self._each.append(redact)
 
     def count(self, text: str) -> tuple[str, int]:
         text, total = super().count(text)
@@ -76,6 +94,13 @@ class Redactors(Redactor):
             text, more = redact.count(text)
             total += more
         return text, total
+
+
+def learned(known: Redactor, more: Redactor) -> Redactors:
+    """`known`, which strikes out from now on what `more` does too. It is the same one if it can learn."""
+    found = known if isinstance(known, Redactors) else Redactors(known)
+    found.add(more)
+    return found
 
 
 def url_secrets(url: str) -> tuple[str, ...]:
@@ -96,6 +121,7 @@ def _forms(secret: str) -> set[str]:
     encoded = base64.b64encode(secret.encode("utf-8", "surrogateescape")).decode()
     return {
         secret,
+        quote(secret),
         quote(secret, safe=""),
         quote_plus(secret),
         json.dumps(secret)[1:-1],

@@ -7,7 +7,7 @@ from typing import Any
 from goalmode.domain.goal import Goal
 from goalmode.domain.text import one_line
 from goalmode.errors import StoreUnreadable
-from goalmode.inspection.seen import iso, runs, shown_reason, shown_status
+from goalmode.inspection.seen import iso, shown, status_of
 from goalmode.state import goals, reading
 from goalmode.state.goals import Unreadable
 from goalmode.state.store import Store
@@ -31,10 +31,11 @@ def _row(store: Store, goal: Goal | Unreadable) -> dict[str, Any]:
             last = reading.last_wakeup(connection, goal.id)
     except StoreUnreadable as error:
         return _row(store, Unreadable(goal.uid, f"goal {goal.uid}: {error}"))
-    running = last is not None and runs(store, last)
+    how = None if last is None else shown(store, last)
+    running = how is not None and how.running
     return {
         "id": goal.uid,
-        "status": shown_status(store, goal, last).value,
+        "status": status_of(goal, last, running=running).value,
         "running": running,
         "owner": last.lease.owner.name if last is not None and running else None,
         "title": one_line(goal.objective, TITLE),
@@ -42,7 +43,7 @@ def _row(store: Store, goal: Goal | Unreadable) -> dict[str, Any]:
         "wakeups": goal.spent.wakeups,
         "tokens": goal.spent.tokens,
         "cost_micro": goal.spent.cost_micro,
-        "last_exit_reason": None if last is None else shown_reason(store, last),
+        "last_exit_reason": None if how is None else how.exit_reason,
         "next_wakeup_at": iso(goal.next_wakeup_at),
         "created_at": iso(goal.created_at),
         "updated_at": iso(goal.updated_at),

@@ -5,6 +5,7 @@ Then it is what recovery will make of it: interrupted, or ended as it had stored
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from goalmode.domain.exits import EXIT_FACTS, ExitReason, GoalStatus
@@ -19,24 +20,45 @@ def runs(store: Store, wakeup: WakeupSeen) -> bool:
     return wakeup.exit_reason is None and not store.is_void(wakeup.lease)
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a wakeup stands, found out once: its process may end between two looks.
+
+    Attributes:
+        exit_reason: None while it runs.
+    """
+
+    running: bool
+    exit_reason: str | None
+    exit_detail: str
+
+
+def shown(store: Store, wakeup: WakeupSeen) -> Shown:
+    """How the wakeup stands now."""
+    if wakeup.exit_reason is not None or runs(store, wakeup):
+        return Shown(wakeup.exit_reason is None, wakeup.exit_reason, wakeup.exit_detail)
+    gone = f"the process {wakeup.lease.owner.name} ended"
+    left = wakeup.pending_exit or {"reason": ExitReason.INTERRUPTED.value, "detail": gone}
+    return Shown(False, str(left["reason"]), str(left["detail"]))
+
+
 def shown_reason(store: Store, wakeup: WakeupSeen) -> str | None:
     """The exit reason; None while it runs."""
-    if wakeup.exit_reason is None:
-        left = wakeup.pending_exit or {"reason": ExitReason.INTERRUPTED.value}
-        return None if runs(store, wakeup) else str(left["reason"])
-    return wakeup.exit_reason
+    return shown(store, wakeup).exit_reason
 
 
 def shown_detail(store: Store, wakeup: WakeupSeen) -> str:
-    if wakeup.exit_reason is None and not runs(store, wakeup):
-        left = wakeup.pending_exit or {"detail": f"the process {wakeup.lease.owner.name} ended"}
-        return str(left["detail"])
-    return wakeup.exit_detail
+    return shown(store, wakeup).exit_detail
 
 
 def shown_status(store: Store, goal: Goal, last: WakeupSeen | None) -> GoalStatus:
     """The goal's status; where its process died, the one that recovery will set: an accepted claim beats a stop."""
-    if last is None or last.exit_reason is not None or runs(store, last):
+    return status_of(goal, last, running=last is not None and runs(store, last))
+
+
+def status_of(goal: Goal, last: WakeupSeen | None, *, running: bool) -> GoalStatus:
+    """The same, where it is known already whether the last wakeup runs."""
+    if last is None or last.exit_reason is not None or running:
         return goal.status
     pending = last.pending_exit
     left = (

@@ -14,7 +14,7 @@ from goalmode.domain.work import WorkState
 from goalmode.inspection import wake_sources
 from goalmode.inspection.contract import contract
 from goalmode.inspection.questions import described
-from goalmode.inspection.seen import iso, runs, shown_detail, shown_reason, shown_status
+from goalmode.inspection.seen import Shown, iso, shown, status_of
 from goalmode.state import goals, questions, reading, snapshot, spend
 from goalmode.state.reading import WakeupSeen
 from goalmode.state.spend import Spend
@@ -42,17 +42,19 @@ def show(store: Store, goal_id: int) -> Found:
         checks, said = reading.checks(connection, goal_id), reading.inbox(connection, goal_id)
         spends = spend.by_purpose(connection, goal_id)
         asked = questions.of_goal(connection, goal)
+    standing = [shown(store, wakeup) for wakeup in wakeups]
     newest = wakeups[-1] if wakeups else None
+    running = bool(standing) and standing[-1].running
     found = {
-        **_standing(store, goal, newest),
+        **_standing(goal, newest, running=running),
         **_asked_for(goal),
-        **_going_on(store, goal, newest),
+        **_going_on(store, goal, running=running),
         **_spent(goal, spends),
         "settings": _settings(goal),
         **contract(goal, last),
         **_work(goal, _as_seen(goal, work)),
         "wakeups_in_all": 0 if newest is None else newest.seq,
-        "wakeups": [_wakeup(store, wakeup) for wakeup in wakeups],
+        "wakeups": [_wakeup(wakeup, how) for wakeup, how in zip(wakeups, standing, strict=True)],
         "checks": [{**asdict(check), "at": iso(check.at)} for check in checks],
         "questions": [described(question) for question in asked],
         "inbox": [{**asdict(entry), "at": iso(entry.at)} for entry in said],
@@ -66,12 +68,11 @@ def show(store: Store, goal_id: int) -> Found:
     return dict(store.clean_json(found))
 
 
-def _standing(store: Store, goal: Goal, newest: WakeupSeen | None) -> Found:
+def _standing(goal: Goal, newest: WakeupSeen | None, *, running: bool) -> Found:
     """Which goal it is, and how it stands."""
-    running = newest is not None and runs(store, newest)
     return {
         "id": goal.uid,
-        "status": shown_status(store, goal, newest).value,
+        "status": status_of(goal, newest, running=running).value,
         "status_reason": goal.status_detail,
         "running": running,
         "owner": newest.lease.owner.name if newest is not None and running else None,
@@ -90,9 +91,8 @@ def _asked_for(goal: Goal) -> Found:
     }
 
 
-def _going_on(store: Store, goal: Goal, newest: WakeupSeen | None) -> Found:
+def _going_on(store: Store, goal: Goal, *, running: bool) -> Found:
     """What wakes it, and what its endings have come to."""
-    running = newest is not None and runs(store, newest)
     return {
         "next_wakeup_at": iso(goal.next_wakeup_at),
         "wake_reason": goal.wake_reason,
@@ -167,14 +167,13 @@ def _as_seen(goal: Goal, work: WorkState) -> WorkState:
     return work.as_seen(cache(partial(hash_of, Workspace(Path(goal.workspace)))))
 
 
-def _wakeup(store: Store, wakeup: WakeupSeen) -> dict[str, Any]:
-    running = runs(store, wakeup)
+def _wakeup(wakeup: WakeupSeen, how: Shown) -> dict[str, Any]:
     return {
         "seq": wakeup.seq,
-        "running": running,
+        "running": how.running,
         "owner": wakeup.lease.owner.name,
-        "exit_reason": shown_reason(store, wakeup),
-        "exit_detail": shown_detail(store, wakeup),
+        "exit_reason": how.exit_reason,
+        "exit_detail": how.exit_detail,
         "exit_facts": dict(wakeup.exit_facts),
         "sandbox": wakeup.sandbox,
         "turns": wakeup.turns,

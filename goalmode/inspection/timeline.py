@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from goalmode.inspection.seen import iso, runs, shown_detail, shown_reason, shown_status
+from goalmode.inspection.seen import iso, runs, shown, status_of
 from goalmode.state import goals, reading
 from goalmode.state import timeline as rows
 from goalmode.state.reading import WakeupSeen
@@ -35,10 +35,11 @@ def timeline(store: Store, goal_id: int, *, limit: int = WAKEUPS, offset: int = 
         until = beyond[0].started_at if beyond else None
         happened = rows.happenings(connection, goal_id, since=since, until=until)
         work = rows.work(connection, [w.id for w in seen])
+    running = last is not None and runs(store, last)
     found = {
         "id": goal.uid,
-        "status": shown_status(store, goal, last).value,
-        "running": last is not None and runs(store, last),
+        "status": status_of(goal, last, running=running).value,
+        "running": running,
         "created_at": iso(goal.created_at),
         "wakeups_in_all": 0 if last is None else last.seq,
         "wakeups": [_wakeup(store, w, work.get(w.id, ())) for w in seen],
@@ -60,11 +61,12 @@ def wakeups(store: Store, goal_id: int, *, limit: int = WAKEUPS, offset: int = 0
 
 
 def _wakeup(store: Store, wakeup: WakeupSeen, work: Sequence[Work]) -> dict[str, Any]:
+    how = shown(store, wakeup)
     return {
         "seq": wakeup.seq,
-        "running": runs(store, wakeup),
-        "exit_reason": shown_reason(store, wakeup),
-        "exit_detail": shown_detail(store, wakeup),
+        "running": how.running,
+        "exit_reason": how.exit_reason,
+        "exit_detail": how.exit_detail,
         "movements": [one.movement for one in work],
         "turns": wakeup.turns,
         "calls": sum(one.calls for one in work),

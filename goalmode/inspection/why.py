@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from goalmode.inspection import wake_sources
 from goalmode.inspection.endings import remedy, told
 from goalmode.inspection.going_on import limit_of, needs
 from goalmode.inspection.questions import described
-from goalmode.inspection.seen import iso, known_reason, runs, shown_detail, shown_reason, shown_status
+from goalmode.inspection.seen import iso, known_reason, runs, shown, shown_reason, shown_status
 from goalmode.inspection.streak import streak
 from goalmode.inspection.turns import reply_of
 from goalmode.orchestrator.skip import Skip, refusal
@@ -49,7 +49,7 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
             if chosen is None
             else reading_turns.turns(connection, goal_id, wakeup=chosen.seq, limit=1, newest=True)
         )
-        servers = [] if chosen is None else outside.servers_of(connection, chosen.id)
+        servers = [] if chosen is None else [_ran(s) for s in outside.servers_of(connection, chosen.id)]
         waiting = questions.open_of(connection, goal)
     goal = replace(goal, status=shown_status(store, goal, last))
     if wakeup is not None and chosen is None:
@@ -83,9 +83,16 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         "remedy": _remedy(store, goal, last, waiting),
         "sandbox": None if chosen is None else chosen.sandbox,
         "network": goal.settings.network,
-        "contract_protected": chosen is not None and chosen.sandbox != SandboxMode.NONE,
+        "contract_protected": chosen is not None
+        and chosen.sandbox != SandboxMode.NONE
+        and not any(server["ran"] for server in servers),
     }
     return dict(store.clean_json(found))
+
+
+def _ran(server: Mapping[str, Any]) -> dict[str, Any]:
+    """A server of a wakeup. Of an older one it is not known whether a program of it ran: it did, unless it failed."""
+    return {**server, "ran": bool(server.get("ran", not server.get("problem")))}
 
 
 def _leased(running: WakeupSeen) -> Skip:
@@ -95,7 +102,8 @@ def _leased(running: WakeupSeen) -> Skip:
 def _ending(
     store: Store, goal: Goal, wakeup: WakeupSeen, checks: Sequence[CheckSeen], turn: TurnSeen | None
 ) -> dict[str, Any]:
-    word, detail = shown_reason(store, wakeup), shown_detail(store, wakeup)
+    how = shown(store, wakeup)
+    word, detail = how.exit_reason, how.exit_detail
     newest = {check.subject: check for check in checks}
     reason = None if word is None else known_reason(goal, wakeup, word)
     return {

@@ -20,6 +20,7 @@ from anyio import to_thread
 
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import Goal
+from goalmode.domain.redact import learned
 from goalmode.errors import BadInput, ConfigError
 from goalmode.loop.ports import Event, Sink
 from goalmode.orchestrator.skip import Skip
@@ -97,7 +98,7 @@ class Driver:
         relay = Relay(lambda: _end_code(handlers))
         schema = list(self._main.TOOLS_SCHEMA)
         shop = kit(self._goal, client, schema, relay, self._settings, secrets)
-        self._store.redact = shop.redact
+        self._store.redact = learned(self._store.redact, shop.redact)
         begin = partial(
             begin_wakeup, self._store, self._goal, profile=shop.profile, only_if_due=only_if_due, shop=shop
         )

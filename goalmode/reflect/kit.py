@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from goalmode.configured import user_prompts
 from goalmode.context.tokens import counter
+from goalmode.credentials import Credentials, credentials
 from goalmode.domain.goal import Goal
 from goalmode.domain.messages import Usage
 from goalmode.domain.profile import ModelProfile
-from goalmode.domain.redact import Redactor
 from goalmode.domain.sandbox import SandboxMode
 from goalmode.errors import BadInput
 from goalmode.reflect.offer import Entry, offer
 from goalmode.reflect.relay import Relay
 from goalmode.settings import Settings, resolve_profile
-from goalmode.wiring import Workshop, user_prompts, workshop
+from goalmode.wiring import Workshop, workshop
 
 CONTEXT_WINDOW = 28_000
 """What GenericAgent takes for a session that says nothing of it, in tokens; it counts three characters for one."""
@@ -56,12 +57,12 @@ def kit(
         BadInput: the goal, or a movement of its workflow, names a tool that does not exist; or it wants a sandbox,
             which GenericAgent has not.
     """
+    profile, keys = profile_of(client, settings), tuple(secrets)
     made = workshop(
         _without_sandbox(goal),
-        profile_of(client, settings),
+        profile,
         environ=os.environ,
-        secrets=secrets,
-        redact=Redactor(secrets, settings.redact),
+        known=credentials(settings, os.environ, profile) | Credentials(keys, kept=keys),
         prompts=user_prompts(settings),
     )
     return replace(made, registry=offer(made.registry, schema, relay, goal.settings.tools))

@@ -15,6 +15,7 @@ from typing import Any
 
 from goalmode.domain.exits import EXIT_FACTS, Exit, ExitReason, GoalStatus
 from goalmode.domain.goal import Goal
+from goalmode.domain.redact import learned
 from goalmode.domain.text import one_line
 from goalmode.errors import GoalmodeError, UnknownGoal
 from goalmode.orchestrator.skip import Skip
@@ -128,7 +129,7 @@ class Session:
             return None
         # Each time: it reads its keys again when their file changes.
         shop = kit(goal, client, schema, relay, self._settings, keys_of(agent.llmclients))
-        self._store.redact = shop.redact
+        self._store.redact = learned(self._store.redact, shop.redact)
         if not self._woke:  # Later on it holds what our own wakeups left, which is stored.
             self._take_over(goal)
         wake = begin_wakeup(self._store, goal, profile=shop.profile, shop=shop)

@@ -45,6 +45,7 @@ class Seen:
         tools: on offer of it.
         left_out: tools that it lists and that are not on offer, and `why`.
         problem: why none is; empty if it is there.
+        ran: a program of it was started here, as the user and in no sandbox; one that is reached by an address was not.
     """
 
     server: str
@@ -52,6 +53,7 @@ class Seen:
     left_out: int = 0
     why: str = ""
     problem: str = ""
+    ran: bool = False
 
     def __str__(self) -> str:
         if self.problem:
@@ -128,7 +130,9 @@ class Outside:
                 offering.missing(server, found)
             else:
                 offering.add(*found)
-        return Offer(tuple(offering.tools.values()), tuple(offering.seen))
+        ran = {connection.server.name for connection in self._connections if connection.ran}
+        seen = [replace(one, ran=one.server in ran) for one in offering.seen]
+        return Offer(tuple(offering.tools.values()), tuple(seen))
 
     async def _listed(
         self, servers: Sequence[Server], gate: EffectGate, tasks: TaskGroup

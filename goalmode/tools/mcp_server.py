@@ -80,6 +80,11 @@ class Connection:
         self._starts = 0
         self._in_flight: list[Asked] = []
 
+    @property
+    def ran(self) -> bool:
+        """Whether a program of it was started here: as the user, and in no sandbox."""
+        return self._heard.started
+
     async def start(self, gate: EffectGate, tasks: TaskGroup) -> None:
         """Start it, unless it runs.
 

@@ -54,6 +54,7 @@ class Overheard:
         closed: it closed its output by itself.
         errors: the end of its standard error.
         exit_code: of one that ended by itself, as a shell reports it.
+        started: a program ran, however it ended.
     """
 
     junk: str = ""
@@ -64,6 +65,7 @@ class Overheard:
     exit_code: int | None = None
     too_long: bool = False
     group: int | None = None
+    started: bool = False
     gone: anyio.Event = field(default_factory=anyio.Event)
 
     def words(self) -> str:
@@ -101,7 +103,7 @@ async def stdio(
         ToolError: it cannot be started. Fenced: another owner has the goal.
     """
     process = await _start(command, cwd, environment, gate, mark)
-    overheard.group = process.pid
+    overheard.group, overheard.started = process.pid, True
     to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     try:

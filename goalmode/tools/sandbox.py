@@ -54,7 +54,7 @@ class Sandbox:
         if holds(root, self.home):
             raise _open_to_all(self.workspace, "is the home directory or above it, and keys lie there")
         for one in kept.private:
-            if root in one.resolve().parents:
+            if _lies_in(one, root):
                 raise _open_to_all(self.workspace, f"holds {one.name}, which no command may reach")
         return kept
 
@@ -142,6 +142,11 @@ def gaps(mode: SandboxMode, *, network: bool = True) -> tuple[str, ...]:
         if landlock.abi() < landlock.SCOPED_ABI:
             reached.append("signals to your other processes, up to Linux 6.11")
     return tuple(reached)
+
+
+def _lies_in(path: Path, root: Path) -> bool:
+    """By its own way or by the name that it is given: who can exchange a link on that leads it elsewhere."""
+    return root in path.resolve().parents or any(above.resolve() == root for above in path.parents)
 
 
 def _open_to_all(workspace: Path, what: str) -> BadInput:

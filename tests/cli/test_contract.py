@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from goalmode.cli import create
+from goalmode.settings import Settings, load_settings
 from goalmode.testing.steps import tool
 
 WRITE = tool("write_file", {"path": "out.md", "content": "Total: 5\n"})
@@ -280,3 +282,30 @@ def test_odd_requirements_are_shown_as_data(cli: Any) -> None:
         assert text.count("{{ 7*7 }} {% raw %}") >= 4
         assert not {"\x1b", "\u202e"} & set(text)
     assert texts[2].count("</contract>") == 1
+
+
+def test_an_edit_reads_the_settings_only_where_it_needs_them(cli: Any, tmp_path: Path) -> None:
+    """A broken file is no trouble of an objective, nor of an edit that takes servers or a sandbox away."""
+    uid = cli.new("--check", "true")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[models\n")
+
+    for options in (["--objective", "y"], ["--check-timeout", "5s"], ["--no-mcp"], ["--sandbox", "none"]):
+        assert cli("edit", uid, *options, "--config", str(broken)).code == 0
+    for options in (["--mcp", "git"], ["--sandbox", "auto"]):
+        done = cli("edit", uid, *options, "--config", str(broken))
+        assert (done.code, "not valid TOML" in done.line()) == (2, True)
+    assert cli("show", uid, "--json").json["objective"] == "y"
+
+
+def test_a_new_goal_reads_the_settings_once(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it is made of and what is told of it are out of one reading."""
+    read: list[Settings] = []
+
+    def counted(*given: Any) -> Settings:
+        read.append(load_settings(*given))
+        return read[-1]
+
+    monkeypatch.setattr(create, "load_settings", counted)
+    assert cli(*new(cli)).code == 0
+    assert len(read) == 1

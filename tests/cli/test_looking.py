@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
+from goalmode.configured import goal_profile
 from goalmode.orchestrator.wake import Wake
 from goalmode.settings import Settings
 from goalmode.state import goals
@@ -19,7 +20,7 @@ from goalmode.state.owner import Owner
 from goalmode.state.store import Store
 from goalmode.testing import ScriptedModel, Stub, call
 from goalmode.testing.steps import text, tool
-from goalmode.wiring import begin_wakeup, goal_profile, run_wakeup
+from goalmode.wiring import begin_wakeup, run_wakeup
 
 Serve = Callable[..., Stub]
 

@@ -66,7 +66,7 @@ def test_a_goal_runs_with_the_tools_of_a_server(cli: Any, serve: Serve) -> None:
     assert (done.code, done.err, stub.rejected) == (0, "", [])
     assert "MCP server script: 1 tool\n" in done.out
     assert "mcp__script__do: success" in done.out
-    assert "Its MCP servers run as you, in no sandbox." in cli("why", uid).out
+    assert "Its MCP servers ran as you, in no sandbox" in cli("why", uid).out
     assert 'do {"n": 1}' in said(stub, 1)
 
 

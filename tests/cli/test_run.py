@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from goalmode.configured import goal_profile
 from goalmode.domain.exits import EXIT_FACTS, ExitReason
 from goalmode.settings import Settings
 from goalmode.state import goals
 from goalmode.state.store import Store
 from goalmode.testing import Stub
 from goalmode.testing.steps import Completion, echo, status, text, tool
-from goalmode.wiring import begin_wakeup, goal_profile
+from goalmode.wiring import begin_wakeup
 from tests import stores
 
 Serve = Callable[..., Stub]

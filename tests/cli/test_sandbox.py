@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from goalmode.tools import bwrap, landlock
 from goalmode.tools.confinement import Free
 from goalmode.tools.sandbox import Sandbox
 from tests.cli.conftest import CLI
+from tests.mcp_servers import script
 
 NOT_HERE = "bwrap is not installed"
 
@@ -98,6 +102,71 @@ def test_a_workspace_that_holds_the_store_is_refused(cli: CLI, monkeypatch: pyte
     assert "is the home directory" in made(cli).line()
     assert not cli.store.exists()
     assert made(cli, "--sandbox", "none").code == 0
+
+
+@pytest.mark.sqlite
+def test_a_store_anywhere_in_the_workspace_is_refused(cli: CLI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below it, not there yet, or behind a link that lies in it: commands could write it, or put another there."""
+    outside = cli.store.parent.parent / "outside"
+    outside.mkdir()
+    (cli.workspace / "link").symlink_to(outside)
+    for place in ("goals.sqlite", "a/b/goals.sqlite", "link/goals.sqlite"):
+        monkeypatch.setenv("GOALMODE_STORE", str(cli.workspace / place))
+        for sandbox in ("auto", "bwrap", "landlock"):
+            done = made(cli, "--sandbox", sandbox)
+            assert (done.code, "holds goals.sqlite" in done.line()) == (2, True)
+            assert "or take --sandbox none" in done.line()
+        assert not (cli.workspace / place).exists()
+        assert made(cli, "--sandbox", "none").code == 0
+
+
+@pytest.mark.sqlite
+def test_no_edit_and_no_wakeup_puts_the_store_into_a_sandbox(
+    cli: CLI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A goal that was made without a sandbox beside its store: one line, and nothing is changed."""
+    monkeypatch.setenv("GOALMODE_STORE", str(cli.workspace / "goals.sqlite"))
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    uid = cli.new("--sandbox", "none", "--check", "true")
+    for option in (["--sandbox", "bwrap"], ["--sandbox", "auto"], ["--no-network", "--sandbox", "auto"]):
+        done = cli("edit", uid, *option)
+        assert (done.code, "holds goals.sqlite" in done.line()) == (2, True)
+    shown = cli("show", uid, "--json").json
+    assert (shown["settings"]["sandbox"], shown["objective_revision"]) == ("none", 1)
+    with closing(sqlite3.connect(cli.workspace / "goals.sqlite")) as connection:
+        connection.execute("UPDATE goals SET settings = json_set(settings, '$.sandbox', 'bwrap')")
+        connection.commit()
+    for command in ("wake", "run", "check"):
+        done = cli(command, uid)
+        assert (done.code, "holds goals.sqlite" in done.line()) == (2, True)
+    assert cli("show", uid, "--json").json["wakeups"] == []
+
+
+@pytest.mark.parametrize(
+    ("server", "protected"),
+    [
+        (f"own={shlex.join(script())}", False),
+        ("own=/bin/false", False),
+        ("own=./gone", True),
+        ("far=http://127.0.0.1:9/mcp", True),
+    ],
+    ids=["runs", "ended at once", "never began", "elsewhere"],
+)
+def test_servers_run_in_no_sandbox_and_so_protect_no_contract(
+    cli: CLI, serve: Any, free: list[Sandbox], server: str, protected: bool
+) -> None:
+    """`why` says so of a wakeup in which a program of one was started, whatever its commands were kept in."""
+    stub = serve([text("Not yet.")])
+    gone = cli.workspace / "gone"
+    gone.touch()
+    options = ("--max-recoveries", "0", "--max-turns", "1", "--sandbox", "bwrap")
+    uid = cli.new("--mcp", server, *options, url=stub.base_url)
+    gone.unlink()
+    cli("wake", uid, "--quiet")
+    why = cli("why", uid, "--json").json
+
+    assert (why["sandbox"], why["contract_protected"]) == ("bwrap", protected)
+    assert ("the contract is not protected from them" in cli("why", uid).out) is not protected
 
 
 def test_the_word_is_kept_shown_and_changed(cli: CLI, no_bwrap: None) -> None:

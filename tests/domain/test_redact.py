@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goalmode.domain.redact import MARK, Redactor
+from goalmode.domain import redact
+from goalmode.domain.redact import MARK, Redactor, Redactors, learned
 
 CANARY = 'canary/+"7\\f3 é&secret'
 
@@ -19,13 +20,14 @@ CANARY = 'canary/+"7\\f3 é&secret'
     "form",
     [
         CANARY,
+        quote(CANARY),
         quote(CANARY, safe=""),
         quote_plus(CANARY),
         json.dumps(CANARY)[1:-1],
         base64.b64encode(CANARY.encode()).decode(),
         base64.b64encode(CANARY.encode()).decode().rstrip("="),
     ],
-    ids=["plain", "url", "form", "json", "base64", "base64-unpadded"],
+    ids=["plain", "path", "url", "form", "json", "base64", "base64-unpadded"],
 )
 def test_a_known_secret_is_struck_out_in_every_form(form: str) -> None:
     """B115: plain, URL, JSON and base64 text of a secret are all struck out, and counted."""
@@ -68,6 +70,28 @@ def test_a_users_own_pattern_is_struck_out() -> None:
     assert f"id {MARK} x" == Redactor(patterns=[r"EMP-\d+"])("id EMP-4711 x")
 
 
+def test_what_is_learned_is_added_and_never_forgotten() -> None:
+    """Several say what they know, one after the other; what is said again takes no more time."""
+    known = Redactors(Redactor(["first-secret"]))
+    for _ in range(100):
+        known.add(Redactor(["second-secret"], ["EMP-[0-9]+"]))
+        known.add(Redactor())
+        known.add(known)
+
+    assert known("first-secret second-secret EMP-1") == f"{MARK} {MARK} {MARK}"
+    assert len(known._each) == 3
+
+
+def test_a_redactor_learns_from_another() -> None:
+    """One that can learn stays the same; one that cannot is known to the one that stands in its place."""
+    plain = Redactor(["first-secret"])
+    known = learned(plain, Redactor(["second-secret"]))
+
+    assert learned(known, Redactor(["third-secret"])) is known
+    assert known("first-secret second-secret third-secret") == f"{MARK} {MARK} {MARK}"
+    assert learned(known, known) is known
+
+
 _secrets = st.lists(
     st.text(st.sampled_from('abcXYZ019/+=&%"\\ü-_ '), min_size=6, max_size=12), min_size=1, max_size=3
 )
@@ -90,3 +114,24 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
     redact = Redactor([CANARY])
 
     assert redact(text) == redact(redact(text))
+
+
+_OTHER_CASES = {"k": "K", "K": "K", "i": "ı", "I": "İ", "s": "ſ", "S": "ſ"}
+"""Letters that a pattern which ignores case takes for others."""
+
+
+@given(st.data())
+def test_hints_lose_no_match_of_a_pattern(data: st.DataObject) -> None:
+    """A pattern is left out only where it finds nothing: what is struck out is what all patterns strike out."""
+    matching = [st.from_regex(pattern, fullmatch=True) for _, pattern in redact._PATTERNS]
+    parts = data.draw(st.lists(st.one_of(*matching, st.text(max_size=4), st.just("@")), max_size=3))
+    text = "".join(parts)
+    odd = data.draw(st.sets(st.integers(0, max(0, len(text) - 1)), max_size=8))
+    text = "".join(_OTHER_CASES.get(c, c) if n in odd else c for n, c in enumerate(text))
+
+    expected, total = text, 0
+    for _, pattern in redact._PATTERNS:
+        expected, found = pattern.subn(lambda m: m.group(1) + MARK, expected)
+        total += found
+
+    assert Redactor().count(text) == (expected, total)

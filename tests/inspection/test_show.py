@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from goalmode.domain.goal import GoalSettings, GoalSpec
+from goalmode.domain.goal import Goal, GoalSettings, GoalSpec
 from goalmode.inspection.show import public, show
 from goalmode.orchestrator.goals import create_goal
 from goalmode.state.store import Store
+from tests.orchestrator.builders import begin
 from tests.stores import Stores
 
 
@@ -47,3 +48,17 @@ def test_a_workspace_that_is_gone_is_no_error(tmp_path: Path, new_stores: Stores
         [deliverable] = show(store, goal.id)["deliverables"]
 
     assert (deliverable["exists"], deliverable["problem"]) == (False, "the workspace itself is not there")
+
+
+def test_whether_it_runs_is_found_out_once(store: Store, goal: Goal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that ends while the page is made is shown as running everywhere, or nowhere."""
+    begin(store, goal)
+    looks = iter([False])
+    monkeypatch.setattr(store, "is_void", lambda lease: next(looks, True))
+    found = show(store, goal.id)
+
+    [wakeup] = found["wakeups"]
+    assert (found["running"], found["status"], found["owner"]) == (True, "ACTIVE", wakeup["owner"])
+    assert (wakeup["running"], wakeup["exit_reason"], wakeup["exit_detail"]) == (True, None, "")
+    [wakeup] = show(store, goal.id)["wakeups"]
+    assert (wakeup["running"], wakeup["exit_reason"]) == (False, "INTERRUPTED")

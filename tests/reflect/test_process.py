@@ -15,6 +15,7 @@ import pytest
 from goalmode.domain.budget import Limits
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.goal import Control
+from goalmode.domain.redact import Redactor
 from goalmode.errors import StoreBusy
 from goalmode.inspection import turns
 from goalmode.orchestrator.goals import resume_goal, stop_goal
@@ -336,6 +337,16 @@ def test_a_key_that_is_new_is_struck_out_too(make: Any, load: Any) -> None:
 
     assert world.reasons() == ["CURRENT_TASK_DONE"]
     assert key not in str(turns.turns(world.store, world.now, full=True))
+
+
+def test_what_the_store_knew_before_is_struck_out_still(make: Any, load: Any) -> None:
+    """GenericAgent's keys are learned beside it."""
+    world = make([Reply("ok", WRITE.calls), CLAIM], deliverables=("a.txt",))
+    world.store.redact = Redactor(["known-before"])
+    world.client.backend.api_key = "sk-new-key-9876543210fedcba"
+    load(world).step()
+
+    assert world.store.redact("known-before sk-new-key-9876543210fedcba") == "[redacted] [redacted]"
 
 
 def test_a_limit_of_money_without_a_price_is_told(make: Any, load: Any) -> None:
