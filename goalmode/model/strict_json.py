@@ -62,8 +62,8 @@ _remembered = lru_cache(1_000)(_json_object)
 """A conversation is sent again with every turn; its old arguments are not parsed again."""
 
 
-def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Made once: `json.dumps` makes an encoder of these options at every call."""
 
 
 def _cleaned(value: object) -> object:

@@ -13,6 +13,7 @@ from goalmode.domain.messages import Reply, Request, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.errors import ModelError
 from goalmode.model.first_token import EXTRA, of_words, read
+from goalmode.model.wire import openai_messages
 from goalmode.model.wire.openai_first import OpenAIFirstToken
 from goalmode.testing import Stub, steps
 
@@ -88,7 +89,10 @@ def _asked(step: Any, top: int = 20) -> tuple[Reply, dict[str, Any]]:
                 await model.aclose()
 
         reply = anyio.run(ask)
-        return reply, json.loads(stub.requests[0].raw)
+        asked = Request((User("tool or final?"),), (), 4)
+        raw = stub.requests[0].raw
+        assert raw == openai_messages.body(asked, profile, logprobs=True, top_logprobs=top)
+        return reply, json.loads(raw)
 
 
 def test_the_list_is_asked_for_and_arrives_with_the_reply() -> None:

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from goalmode.domain.messages import Assistant, Message, System, ToolResult, User
+from goalmode.domain.messages import Assistant, Message, System, ToolResult, ToolSpec, User
 from goalmode.model import strict_json
 
 Translate = Callable[[Sequence[Message]], Sequence[Any]]
@@ -17,12 +17,17 @@ class Grown:
 
     Args:
         translate: gives a conversation as the format's messages.
+        offer: gives tools as the format wants them.
         by_parts: whether it gives the same of its parts, one after the other, but that users' messages in a row may
             become one.
     """
 
-    def __init__(self, translate: Translate, *, by_parts: bool) -> None:
-        self._translate, self._by_parts = translate, by_parts
+    def __init__(
+        self, translate: Translate, offer: Callable[[Sequence[ToolSpec]], Sequence[Any]], *, by_parts: bool
+    ) -> None:
+        self._translate, self._offer, self._by_parts = translate, offer, by_parts
+        self._offered: Sequence[ToolSpec] = ()
+        self._tools = b""
         self._known: Sequence[Message] = ()
         self._encoded = b""
 
@@ -38,6 +43,12 @@ class Grown:
             self._encoded = _joined(self._encoded, self._translate(conversation[known:end]))
             known, self._known = end, conversation[:end]
         return _joined(self._encoded, self._translate(conversation[known:]))
+
+    def tools(self, specs: Sequence[ToolSpec]) -> bytes:
+        """The tools as the items of a JSON array: at most calls those of the call before."""
+        if len(specs) != len(self._offered) or not all(map(operator.is_, specs, self._offered)):
+            self._offered, self._tools = specs, _joined(b"", self._offer(specs))
+        return self._tools
 
 
 def _end(conversation: Sequence[Message]) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
 from goalmode.domain.messages import Reply, Request
 from goalmode.domain.profile import ModelProfile
-from goalmode.model import first_token, strict_json
+from goalmode.model import first_token
 from goalmode.model.wire import openai_messages
 from goalmode.model.wire.assembly import dicts
 from goalmode.model.wire.exchange import HttpModel
@@ -31,8 +30,7 @@ class OpenAIFirstToken(HttpModel):
 
     async def complete(self, request: Request) -> Reply:
         """See `goalmode.model.port.Model`. Nothing is retried here."""
-        plain = json.loads(openai_messages.body(request, self._profile))
-        body = strict_json.encoded({**plain, "logprobs": True, "top_logprobs": self._top})
+        body = openai_messages.body(request, self._profile, logprobs=True, top_logprobs=self._top)
         assembly = _Assembly()
         reply = await self._exchange(body, request, assembly)
         if not assembly.top:

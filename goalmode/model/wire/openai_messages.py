@@ -21,11 +21,12 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 MAX_NAME = 64
 
 
-def body(request: Request, profile: ModelProfile, grown: Grown | None = None) -> bytes:
+def body(request: Request, profile: ModelProfile, grown: Grown | None = None, **more: object) -> bytes:
     """The request's bytes. What grows or varies comes last, so that a server's prefix cache holds from turn to turn.
 
     Args:
         grown: what was sent of the conversation before, see `conversation`.
+        more: further fields.
     """
     fields: dict[str, Any] = {
         "model": profile.name,
@@ -34,17 +35,18 @@ def body(request: Request, profile: ModelProfile, grown: Grown | None = None) ->
     }
     if profile.temperature is not None:
         fields["temperature"] = profile.temperature
-    if request.tools:
-        fields["tools"] = tools(request.tools)
-    last: dict[str, Any] = {}
+    kept = grown or conversation(profile)
+    offered = b',"tools":[%s]' % kept.tools(request.tools) if request.tools else b""
+    last: dict[str, Any] = dict(more)
     if request.schema is not None:
         last["response_format"] = {
             "type": "json_schema",
             "json_schema": {"name": "reply", "schema": request.schema},
         }
     last[_allowance_field(profile.base_url)] = request.max_output
-    items = (grown or conversation(profile)).items(request.messages)
-    return b'%s,"messages":[%s],%s' % (strict_json.encoded(fields)[:-1], items, strict_json.encoded(last)[1:])
+    items = kept.items(request.messages)
+    first, rest = strict_json.encoded(fields)[:-1], strict_json.encoded(last)[1:]
+    return b'%s%s,"messages":[%s],%s' % (first, offered, items, rest)
 
 
 def conversation(profile: ModelProfile) -> Grown:
@@ -53,7 +55,7 @@ def conversation(profile: ModelProfile) -> Grown:
     def translate(part: Sequence[Message]) -> list[dict[str, Any]]:
         return adapted(messages(part, reasoning=profile.replay_reasoning), profile)
 
-    return Grown(translate, by_parts=is_plain(profile))
+    return Grown(translate, tools, by_parts=is_plain(profile))
 
 
 def tools(specs: Sequence[ToolSpec]) -> list[dict[str, Any]]:
