@@ -48,8 +48,8 @@ def get(connection: sa.Connection, ids: Iterable[int | None]) -> Mapping[int, st
 
 def _unpacked(row: sa.Row[Any, Any, Any]) -> str:
     try:
-        raw = zlib.decompress(row.data) if row.codec == "zlib" else bytes(row.data)
-        return raw.decode("utf-8")
+        raw = zlib.decompress(row.data) if row.codec == "zlib" else row.data
+        return str(raw, "utf-8")
     except (TypeError, UnicodeDecodeError, zlib.error) as error:
         raise StoreUnreadable(f"text number {row.id} cannot be unpacked: {error}") from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field
 
+from goalmode.errors import StoreUnreadable
+
 
 class UTCDateTime(sa.types.TypeDecorator[datetime]):
-    """Aware in, aware UTC out; a naive time is refused."""
+    """Aware in, aware UTC out; a naive time is refused. What is stored and is no time raises StoreUnreadable."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
@@ -24,6 +26,18 @@ class UTCDateTime(sa.types.TypeDecorator[datetime]):
             raise ValueError(f"naive time {value!r} refused")
         value = value.astimezone(UTC)
         return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
+
+    def result_processor(self, dialect: sa.Dialect, coltype: object) -> Callable[[Any], datetime | None]:
+        read = super().result_processor(dialect, coltype)
+        assert read is not None  # There is a process_result_value.
+
+        def process(value: Any) -> datetime | None:
+            try:
+                return read(value)
+            except (TypeError, ValueError):  # SQLite keeps a number or a blob too where a time belongs.
+                raise StoreUnreadable(f"{value!r} is stored, a time was expected") from None
+
+        return process
 
     def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         if value is None:

@@ -13,6 +13,7 @@ from goalmode.domain.exits import GoalStatus
 from goalmode.domain.questions import QuestionStatus
 from goalmode.state import tables as t
 from goalmode.state.owner import Lease, Owner
+from goalmode.state.shape import each
 from goalmode.state.store import Store
 
 PAGE = 200
@@ -91,8 +92,12 @@ def _time(text: str) -> datetime | None:
 
 def abandoned(store: Store, labels: Collection[str]) -> list[Due]:
     """Goals with a wakeup whose owner is dead or gives no more signs of life, whatever their status is."""
+    open_ones = sa.select(
+        _W.id, _W.goal, _W.seq, _W.owner, _W.host_label, _W.pid, _W.pid_start, _W.boot_id, _W.lease_ms
+    ).where(_W.exit_reason.is_(None))
     with store.reading() as connection:
-        running = connection.execute(sa.select(t.wakeups).where(_W.exit_reason.is_(None))).all()
+        rows = each(connection, open_ones, lambda row: f"wakeup {row.seq}", _W.id)
+        running = [row for row, fault in rows if fault is None]
         if not running:
             return []
         ours = sa.select(_G.id, _G.uid).where(
@@ -110,9 +115,10 @@ def abandoned(store: Store, labels: Collection[str]) -> list[Due]:
 
 def defaults_due(store: Store, labels: Collection[str], now: datetime) -> list[Due]:
     """Goals that wait for the user, with an open question whose default answers by now."""
+    first = sa.func.min(t.questions.c.default_at)  # Read as text, as above.
     with store.reading() as connection:
         rows = connection.execute(
-            sa.select(_G.id, _G.uid, sa.func.min(t.questions.c.default_at).label("at"))
+            sa.select(_G.id, _G.uid, sa.cast(first, sa.String).label("at"))
             .join(t.questions, t.questions.c.goal == _G.id)
             .where(
                 _ASKED,
@@ -122,6 +128,6 @@ def defaults_due(store: Store, labels: Collection[str], now: datetime) -> list[D
                 _UNCLAIMED,
             )
             .group_by(_G.id, _G.uid)
-            .order_by("at")
+            .order_by(first)
         ).all()
-    return [Due(row.id, row.uid, row.at, "default") for row in rows]
+    return [Due(row.id, row.uid, _time(row.at), "default") for row in rows]

@@ -24,7 +24,7 @@ def note(
     wakeup: int | None = None,
     now: datetime,
 ) -> None:
-    """Append an event, as part of a larger commit. `wakeup`: the id of the one that it belongs to."""
+    """Append an event, as part of a larger commit. `wakeup`: the number of the one that it belongs to."""
     cleaned = store.clean_json(data)
     connection.execute(sa.insert(t.events).values(goal=goal, wakeup=wakeup, kind=kind, data=cleaned, at=now))
 
@@ -36,4 +36,4 @@ def fenced(store: Store, claimed: Claimed, now: datetime) -> None:
         lock_goal(connection, claimed.goal)
         if connection.execute(sa.select(t.goals.c.id).where(t.goals.c.id == claimed.goal)).first() is None:
             return  # Deleted meanwhile.
-        note(store, connection, claimed.goal, "fenced", data, wakeup=claimed.wakeup, now=now)
+        note(store, connection, claimed.goal, "fenced", data, wakeup=claimed.seq, now=now)

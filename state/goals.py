@@ -125,17 +125,14 @@ _INBOX_HEAD = sa.select(sa.func.max(t.inbox.c.id)).where(t.inbox.c.goal == sa.bi
 
 def read(connection: sa.Connection, goal: int) -> Goal:
     """The goal at one moment, inside a transaction."""
-    try:
-        row = connection.execute(_GOAL, {"wanted": goal}).first()
-    except ValueError as error:
-        raise StoreUnreadable(f"goal number {goal}: a time that is stored is none: {error}") from None
-    if row is None:
+    rows = held(connection, _GOAL, lambda row: f"goal {row.uid}", {"wanted": goal})
+    if not rows:
         raise UnknownGoal("the goal has been deleted")
     requirements = contract_rows(connection, t.requirements, goal)
     deliverables = contract_rows(connection, t.deliverables, goal)
     protected = contract_rows(connection, t.protected_files, goal)
     head = connection.execute(_INBOX_HEAD, {"wanted": goal}).scalar()
-    return mapping.goal_from_rows(row, requirements, deliverables, protected, int(head or 0))
+    return mapping.goal_from_rows(rows[0], requirements, deliverables, protected, int(head or 0))
 
 
 def find(store: Store, prefix: str) -> Goal:
@@ -178,7 +175,7 @@ def _read_or_mark(connection: sa.Connection, row: sa.Row[Any, Any]) -> Goal | Un
     try:
         return read(connection, row.id)
     except StoreUnreadable as error:
-        return Unreadable(row.uid, str(error))
+        return Unreadable(str(row.uid), str(error))
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,13 +88,15 @@ def recall(
 ) -> tuple[Memory, ...]:
     """What stands in a workspace and has any of the query's words, the best match first."""
     found = fulltext.matching(connection, workspace, query, limit)
+    if not found:
+        return ()
     rows = connection.execute(sa.select(t.memories).where(t.memories.c.id.in_(found))).all()
     return tuple(sorted(map(_memory, rows), key=lambda memory: found.index(memory.id)))
 
 
 def relevant(connection: sa.Connection, workspace: str, objective: str) -> tuple[Memory, ...]:
     """What a goal with this objective begins with: the newest preferences, then what fits the objective."""
-    preferred = _rows(connection, *_standing(workspace), t.memories.c.kind == MemoryKind.PREFERENCE)
+    preferred = tuple(map(_memory, connection.execute(_PREFERRED, {"here": workspace})))
     return _distinct(preferred, recall(connection, workspace, objective))
 
 
@@ -106,7 +108,7 @@ def current(connection: sa.Connection, workspace: str, objective: str) -> tuple[
 
 def head(connection: sa.Connection) -> int:
     """Id of the newest memory, 0 for none. Ids only grow."""
-    return int(connection.execute(sa.select(sa.func.max(t.memories.c.id))).scalar() or 0)
+    return int(connection.execute(_HEAD).scalar() or 0)
 
 
 def every(store: Store, *, workspace: str | None = None, hidden: bool = False) -> list[Memory]:
@@ -234,7 +236,7 @@ def _replaceable(connection: sa.Connection, label: str, goal: str, workspace: st
     return memory
 
 
-def _standing(workspace: str | None) -> Iterable[sa.ColumnElement[bool]]:
+def _standing(workspace: str | sa.BindParameter[str] | None) -> Iterable[sa.ColumnElement[bool]]:
     """What goals are told of; of one workspace, or None: of all."""
     yield t.memories.c.superseded_by.is_(None)
     yield t.memories.c.forgotten_at.is_(None)
@@ -242,12 +244,22 @@ def _standing(workspace: str | None) -> Iterable[sa.ColumnElement[bool]]:
         yield t.memories.c.workspace.in_((workspace, ""))
 
 
+def _newest(*chosen: sa.ColumnElement[bool], limit: int | None = MAX_RECALLED) -> sa.Select[Any]:
+    """The newest so many, newest first."""
+    return sa.select(t.memories).where(*chosen).order_by(t.memories.c.id.desc()).limit(limit)
+
+
 def _rows(
     connection: sa.Connection, *chosen: sa.ColumnElement[bool], limit: int | None = MAX_RECALLED
 ) -> tuple[Memory, ...]:
-    """The newest so many, newest first."""
-    statement = sa.select(t.memories).where(*chosen).order_by(t.memories.c.id.desc()).limit(limit)
-    return tuple(map(_memory, connection.execute(statement)))
+    return tuple(map(_memory, connection.execute(_newest(*chosen, limit=limit))))
+
+
+# Read for every context: a statement that is built anew each time takes longer to build than to run.
+_HEAD = sa.select(sa.func.max(t.memories.c.id))
+_PREFERRED = _newest(
+    *_standing(sa.bindparam("here", type_=sa.String)), t.memories.c.kind == MemoryKind.PREFERENCE
+)
 
 
 def _find(connection: sa.Connection, label: str) -> Memory:

@@ -16,7 +16,7 @@ from goalmode.state.owner import Lease, Owner
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest migration. Known without loading alembic, which costs most of a second."""
 
 SCRIPTS = Path(goalmode.migrations.__file__).parent

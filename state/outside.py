@@ -17,6 +17,9 @@ from goalmode.state.wakeups import Claimed, StoredContext, guard, replace_first,
 SERVERS = "servers"
 """The event's kind."""
 
+# Written out, not bound: a partial index is used only where the statement says the same words.
+_OF_SERVERS = sa.literal_column("events.kind") == sa.literal_column(f"'{SERVERS}'")
+
 
 def render_again(
     store: Store,
@@ -42,14 +45,15 @@ def render_again(
         guard(store, connection, claimed, **reserved(claimed.price, reserve), inbox_seen=inbox_seen)
         replace_first(store, connection, claimed, context)
         data = {"servers": [dict(server) for server in servers]}
-        events.note(store, connection, claimed.goal, SERVERS, data, wakeup=claimed.wakeup, now=now)
+        events.note(store, connection, claimed.goal, SERVERS, data, wakeup=claimed.seq, now=now)
 
 
 def servers_of(connection: sa.Connection, wakeup: int) -> list[dict[str, Any]]:
     """What became of each server as a wakeup, named by its id, began; empty where the goal has none."""
     row = connection.execute(
         sa.select(t.events.c.data)
-        .where(t.events.c.wakeup == wakeup, t.events.c.kind == SERVERS)
+        .join(t.wakeups, sa.and_(t.wakeups.c.goal == t.events.c.goal, t.wakeups.c.seq == t.events.c.wakeup))
+        .where(t.wakeups.c.id == wakeup, _OF_SERVERS)
         .order_by(t.events.c.id.desc())
         .limit(1)
     ).first()

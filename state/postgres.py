@@ -35,6 +35,9 @@ _BUSY = {"55P03", "40P01", "40001", "53300"}
 """Lock timeout, deadlock, serialization failure, too many connections."""
 
 
+_NOT_TOLD = {"42501", "42883"}
+"""Insufficient privilege, undefined function: a server that does not tell what it is. Then the URL has to do."""
+
 _IDENTITY = """
     SELECT system_identifier, d.oid, current_schema() FROM pg_control_system(), pg_database d
     WHERE d.datname = current_database()
@@ -231,7 +234,9 @@ class PostgresDatabase:
             with engine.connect() as connection:
                 try:
                     identity = tuple(connection.exec_driver_sql(_IDENTITY).one())
-                except DBAPIError:  # A server that does not tell: then the URL has to do.
+                except DBAPIError as error:
+                    if getattr(error.orig, "sqlstate", None) not in _NOT_TOLD:
+                        raise
                     identity = (self.url.host, self.url.port, self.url.database)
             _known[self.url] = _Known(engine.dialect, identity)
         return _known[self.url]

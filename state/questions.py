@@ -14,6 +14,7 @@ from goalmode.domain.questions import AnsweredBy, Asking, Question, QuestionKind
 from goalmode.errors import StoreUnreadable
 from goalmode.state import mapping
 from goalmode.state import tables as t
+from goalmode.state.shape import each, held
 from goalmode.state.store import Store
 
 MAX_SHOWN = 20
@@ -27,6 +28,14 @@ _KINDS = {
 
 # Written out, not bound: a partial index is used only where the statement says the same words.
 _OPEN = sa.literal_column("questions.status") == sa.literal_column(f"'{QuestionStatus.OPEN}'")
+
+# Read for every context: a statement that is built anew each time takes longer to build than to run.
+_SHOWN = (
+    sa.select(t.questions)
+    .where(t.questions.c.goal == sa.bindparam("wanted"), t.questions.c.status != QuestionStatus.WITHDRAWN)
+    .order_by((t.questions.c.status == QuestionStatus.OPEN).desc(), t.questions.c.number.desc())
+    .limit(MAX_SHOWN)
+)
 
 
 def ask(
@@ -89,13 +98,18 @@ def every_open(connection: sa.Connection) -> list[tuple[str, Question | StoreUnr
 
     One of a shape that we do not know hides no other: in its place is what is wrong with it.
     """
-    rows = connection.execute(
+    statement = (
         sa.select(t.questions, t.goals.c.uid)
         .join(t.goals, t.goals.c.id == t.questions.c.goal)
         .where(_OPEN)
         .order_by(t.questions.c.asked_at, t.questions.c.id)
-    ).all()
-    return [(row.uid, _or_fault(row)) for row in rows]
+    )
+    rows = each(connection, statement, _name, t.questions.c.id, t.goals.c.uid)
+    return [(str(row.uid), _or_fault(row) if fault is None else fault) for row, fault in rows]
+
+
+def _name(row: sa.Row[Any]) -> str:
+    return f"question Q{row.number}"
 
 
 def _or_fault(row: sa.Row[Any]) -> Question | StoreUnreadable:
@@ -107,30 +121,26 @@ def _or_fault(row: sa.Row[Any]) -> Question | StoreUnreadable:
 
 def shown(connection: sa.Connection, goal: Goal) -> tuple[Question, ...]:
     """Those that a context is rendered from, oldest first: what is open, and what was answered of late."""
-    waits = t.questions.c.status == QuestionStatus.OPEN
-    rows = connection.execute(
-        sa.select(t.questions)
-        .where(t.questions.c.goal == goal.id, t.questions.c.status != QuestionStatus.WITHDRAWN)
-        .order_by(waits.desc(), t.questions.c.number.desc())
-        .limit(MAX_SHOWN)
-    ).all()
+    rows = held(connection, _SHOWN, _name, {"wanted": goal.id})
     return tuple(sorted((_question(goal.uid, row) for row in rows), key=lambda q: q.number))
 
 
 def _read(connection: sa.Connection, uid: str, chosen: Sequence[sa.ColumnElement[bool]]) -> list[Question]:
-    rows = connection.execute(sa.select(t.questions).where(*chosen).order_by(t.questions.c.number))
+    rows = held(connection, sa.select(t.questions).where(*chosen).order_by(t.questions.c.number), _name)
     return [_question(uid, row) for row in rows]
 
 
 def _question(uid: str, row: sa.Row[Any]) -> Question:
-    by = row.answered_by
+    by, options = row.answered_by, row.options
+    if not isinstance(options, list):
+        raise StoreUnreadable(f"{_name(row)}: options is {options!r}, a list was expected")
     return Question(
         number=row.number,
         asking=Asking(
             kind=mapping.word(uid, "question.kind", QuestionKind, row.kind),
             text=row.text,
             why=row.why,
-            options=tuple(map(str, row.options)),
+            options=tuple(map(str, options)),
             default=row.default,
             default_at=row.default_at,
             session_id=row.session_id,

@@ -14,6 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from goalmode.domain.sandbox import SandboxMode
 from goalmode.errors import StoreUnreadable
 from goalmode.state import bodies, engine, migrate
 from goalmode.state import tables as t
@@ -275,6 +276,10 @@ def inbox(connection: sa.Connection, goal: int, *, newest: int = 50) -> list[Sai
 def _wakeup(row: sa.Row[Any]) -> WakeupSeen:
     pending = row.pending_exit
     holds = isinstance(pending, Mapping) and pending.get("revision") == row.goal_revision
+    if row.sandbox not in list(SandboxMode):
+        raise StoreUnreadable(
+            f"wakeup {row.seq}: sandbox is {row.sandbox!r}, which this goalmode does not know"
+        )
     owner = Owner(row.owner, row.host_label, row.pid, row.pid_start, row.boot_id)
     return WakeupSeen(
         id=row.id,

@@ -14,12 +14,13 @@ import sqlalchemy as sa
 from goalmode.domain.contract import CheckKind, ProtectedFile, Requirement, RequirementStatus
 from goalmode.state import mapping
 from goalmode.state import tables as t
+from goalmode.state.shape import held
 from goalmode.state.store import Store
 
 
 def contract_rows(connection: sa.Connection, table: sa.Table, goal: int) -> Sequence[sa.Row[Any]]:
     """Requirements, deliverables or protected files of a goal, in the contract's order."""
-    return connection.execute(_rows_of(table), {"wanted": goal}).all()
+    return held(connection, _rows_of(table), lambda row: f"{table.name} {row.position}", {"wanted": goal})
 
 
 @cache
@@ -81,14 +82,14 @@ def as_accepted(
     store: Store, connection: sa.Connection, goal: int, requirements: Sequence[Requirement]
 ) -> tuple[Requirement, ...]:
     """The requirements of a new revision, those in the same words still accepted, also if that was a moment ago."""
-    held = {
+    stored = {
         row.text: row
         for row in contract_rows(connection, t.requirements, goal)
         if row.kind == CheckKind.HUMAN and row.status == RequirementStatus.PASSED
     }
 
     def accepted(one: Requirement) -> Requirement:
-        row = held.get(store.clean(one.text)) if one.human else None
+        row = stored.get(store.clean(one.text)) if one.human else None
         if row is None:
             return one
         return replace(one, status=RequirementStatus.PASSED, checked_at=row.checked_at, basis=row.basis)
@@ -104,14 +105,14 @@ def write_protected(
 ) -> None:
     """What is stored already keeps its hash: the user may have accepted another one a moment ago."""
     for position, file in enumerate(protected, 1):
-        held = stored.get(file.path, file)
+        kept = stored.get(file.path, file)
         connection.execute(
             sa.insert(t.protected_files).values(
                 goal=goal,
                 position=position,
                 path=file.path,
-                sha256=held.sha256,
+                sha256=kept.sha256,
                 named_by=file.named_by,
-                accepted_at=held.accepted_at,
+                accepted_at=kept.accepted_at,
             )
         )

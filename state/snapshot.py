@@ -33,6 +33,64 @@ MAX_WAKEUPS = 20
 
 MAX_INBOX = 50
 
+_NEVER = 2**62
+"""A wakeup's number that no wakeup has."""
+
+# Every context is rendered from these: a statement that is built anew each time takes longer to build than to run.
+_GOAL = sa.bindparam("wanted", type_=sa.BigInteger)
+_MOST = sa.bindparam("most", type_=sa.Integer)
+_LAST = (
+    sa.select(
+        *(t.wakeups.c[name] for name in ("id", "seq", "exit_reason", "exit_detail", "turns", "ended_at"))
+    )
+    .where(t.wakeups.c.goal == _GOAL, t.wakeups.c.seq < sa.bindparam("before", type_=sa.BigInteger))
+    .order_by(t.wakeups.c.seq.desc())
+    .limit(1)
+)
+_CHECKPOINT = (
+    sa.select(t.checkpoints.c.wakeup, t.checkpoints.c.body)
+    .where(t.checkpoints.c.goal == _GOAL)
+    .order_by(t.checkpoints.c.id.desc())
+    .limit(1)
+)
+_ITEMS = sa.select(t.work_items).where(t.work_items.c.goal == _GOAL).order_by(t.work_items.c.number)
+_WAKEUPS = (
+    sa.select(t.wakeups.c.id)
+    .where(t.wakeups.c.goal == _GOAL)
+    .order_by(t.wakeups.c.seq.desc())
+    .limit(MAX_WAKEUPS)
+)
+_OF_WAKEUP = t.tool_calls.c.wakeup == sa.bindparam("wakeup", type_=sa.BigInteger)
+_ACTIONS = (
+    sa.select(
+        *(t.tool_calls.c[name] for name in ("call_id", "tool", "brief", "outcome", "exit_code")),
+        t.wakeups.c.seq.label("wakeup_seq"),
+        t.turns.c.seq.label("turn_seq"),
+    )
+    .join_from(t.tool_calls, t.turns)
+    .join(t.wakeups, t.wakeups.c.id == t.tool_calls.c.wakeup)
+    .where(_OF_WAKEUP)
+    .order_by(t.tool_calls.c.id.desc())
+    .limit(_MOST)
+)
+_SUCCEEDED = (
+    sa.select(t.tool_calls.c.tool, t.tool_calls.c.args_sha, t.tool_calls.c.result_sha)
+    .where(_OF_WAKEUP, t.tool_calls.c.outcome == CallOutcome.SUCCESS, t.tool_calls.c.result_sha.is_not(None))
+    .order_by(t.tool_calls.c.id.desc())
+    .limit(_MOST)
+)
+_INBOX = (
+    sa.select(t.inbox.c.id, t.inbox.c.kind, t.inbox.c.text, t.inbox.c.at)
+    .where(
+        t.inbox.c.goal == _GOAL,
+        t.inbox.c.superseded_by.is_(None),
+        t.inbox.c.kind.in_(SPOKEN),
+        t.inbox.c.question.is_(None),
+    )
+    .order_by(t.inbox.c.id.desc())
+    .limit(MAX_INBOX)
+)
+
 
 def snapshot(store: Store, goal: int, *, now: datetime, running: int | None = None) -> Snapshot:
     """The goal's state at one moment. Deliverables are not looked at: that is the orchestrator's, outside the store.
@@ -46,13 +104,11 @@ def snapshot(store: Store, goal: int, *, now: datetime, running: int | None = No
 
 def read(connection: sa.Connection, goal_id: int, *, now: datetime, running: int | None = None) -> Snapshot:
     goal = goals.read(connection, goal_id)
-    before = [t.wakeups.c.goal == goal.id]
-    if running is not None:
-        before.append(t.wakeups.c.seq < running)
     last = connection.execute(
-        sa.select(t.wakeups).where(*before).order_by(t.wakeups.c.seq.desc()).limit(1)
+        _LAST, {"wanted": goal.id, "before": _NEVER if running is None else running}
     ).first()
     following = 1 if last is None else last.seq + 1
+    head = memory.head(connection)
     return Snapshot(
         goal=goal,
         wakeup=following if running is None else running,
@@ -61,8 +117,8 @@ def read(connection: sa.Connection, goal_id: int, *, now: datetime, running: int
         actions=_actions(connection, goal),
         inbox=_inbox(connection, goal),
         questions=questions.shown(connection, goal),
-        memories=_memories(connection, goal),
-        memory_head=memory.head(connection),
+        memories=_memories(connection, goal) if head else (),
+        memory_head=head,
         last=None if last is None else _ending(last),
         earlier=_earlier(connection, last) if goal.settings.policy is ContextPolicy.REPLAY else (),
     )
@@ -73,40 +129,26 @@ def recent_results(store: Store, goal: int, limit: int) -> list[tuple[str, str, 
 
     And ("check", subject, hash) of each requirement and deliverable that held when it was last checked.
     """
-    calls = t.tool_calls.c
-    succeeded = sa.select(calls.tool, calls.args_sha, calls.result_sha).where(
-        calls.outcome == CallOutcome.SUCCESS, calls.result_sha.is_not(None)
-    )
     with store.reading() as connection:
         known = goals.read(connection, goal)
-        seen = [(r.tool, r.args_sha, r.result_sha) for r in _newest_calls(connection, goal, succeeded, limit)]
+        seen = [
+            (r.tool, r.args_sha, r.result_sha) for r in _newest_calls(connection, goal, _SUCCEEDED, limit)
+        ]
     passed = [r.id for r in known.requirements if r.status is RequirementStatus.PASSED]
     seen += [("check", subject, str(None)) for subject in passed]
     return seen + [("check", d.path, d.sha_seen) for d in known.deliverables if d.sha_seen is not None]
 
 
 def work_state(connection: sa.Connection, goal: Goal) -> WorkState:
-    newest = connection.execute(
-        sa.select(t.checkpoints)
-        .where(t.checkpoints.c.goal == goal.id)
-        .order_by(t.checkpoints.c.id.desc())
-        .limit(1)
-    ).first()
+    newest = connection.execute(_CHECKPOINT, {"wanted": goal.id}).first()
     saved = WorkState()
     if newest is not None:
         saved = mapping.checkpoint_from_json(goal.uid, newest.wakeup, newest.body)
-    rows = connection.execute(
-        sa.select(t.work_items).where(t.work_items.c.goal == goal.id).order_by(t.work_items.c.number)
-    )
+    rows = connection.execute(_ITEMS, {"wanted": goal.id})
     return replace(saved, items=tuple(mapping.item_from_row(goal.uid, r) for r in rows))
 
 
 def _actions(connection: sa.Connection, goal: Goal) -> tuple[Action, ...]:
-    statement = (
-        sa.select(t.tool_calls, t.wakeups.c.seq.label("wakeup_seq"), t.turns.c.seq.label("turn_seq"))
-        .join_from(t.tool_calls, t.turns)
-        .join(t.wakeups, t.wakeups.c.id == t.tool_calls.c.wakeup)
-    )
     return tuple(
         Action(
             r.wakeup_seq,
@@ -117,7 +159,7 @@ def _actions(connection: sa.Connection, goal: Goal) -> tuple[Action, ...]:
             mapping.word(goal.uid, "tool_call.outcome", CallOutcome, r.outcome or "interrupted"),
             r.exit_code,
         )
-        for r in reversed(_newest_calls(connection, goal.id, statement, MAX_ACTIONS))
+        for r in reversed(_newest_calls(connection, goal.id, _ACTIONS, MAX_ACTIONS))
     )
 
 
@@ -125,11 +167,9 @@ def _newest_calls(
     connection: sa.Connection, goal: int, statement: sa.Select[Any], limit: int
 ) -> list[sa.Row[Any]]:
     """Rows of the goal's newest calls, newest first, wakeup by wakeup: a sort over all of them would grow with them."""
-    newest = sa.select(t.wakeups.c.id).where(t.wakeups.c.goal == goal).order_by(t.wakeups.c.seq.desc())
     rows: list[sa.Row[Any]] = []
-    for wakeup in connection.execute(newest.limit(MAX_WAKEUPS)).scalars().all():
-        of_wakeup = statement.where(t.tool_calls.c.wakeup == wakeup).order_by(t.tool_calls.c.id.desc())
-        rows += connection.execute(of_wakeup.limit(limit - len(rows))).all()
+    for wakeup in connection.execute(_WAKEUPS, {"wanted": goal}).scalars().all():
+        rows += connection.execute(statement, {"wakeup": wakeup, "most": limit - len(rows)}).all()
         if len(rows) >= limit:
             break
     return rows
@@ -137,17 +177,7 @@ def _newest_calls(
 
 def _inbox(connection: sa.Connection, goal: Goal) -> tuple[InboxEntry, ...]:
     """What stands by itself: an answer stands beside its question."""
-    rows = connection.execute(
-        sa.select(t.inbox)
-        .where(
-            t.inbox.c.goal == goal.id,
-            t.inbox.c.superseded_by.is_(None),
-            t.inbox.c.kind.in_(SPOKEN),
-            t.inbox.c.question.is_(None),
-        )
-        .order_by(t.inbox.c.id.desc())
-        .limit(MAX_INBOX)
-    ).all()
+    rows = connection.execute(_INBOX, {"wanted": goal.id}).all()
     return tuple(InboxEntry(r.id, r.kind, r.text, r.at) for r in reversed(rows))
 
 

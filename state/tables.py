@@ -447,9 +447,38 @@ class MemoryRow(SQLModel, table=True):
     created_at: datetime | None = c.time(nullable=False)
 
 
+SHOWN_EVENTS = (
+    "transition",
+    "limits",
+    "settings",
+    "scheduled",
+    "unscheduled",
+    "wake_source",
+    "accepted",
+    "fenced",
+)
+"""Kinds of events that are worth a line of a timeline. Others are about single calls, and many more."""
+
+_SHOWN = f"kind IN ({', '.join(map(repr, SHOWN_EVENTS))})"
+
+
 class EventRow(SQLModel, table=True):
+    """What happened beside the turns. `wakeup` is the number of the one that it belongs to, not its id."""
+
     __tablename__ = "events"
-    __table_args__ = (sa.Index("ix_events_goal_id", "goal", "id"),)
+    __table_args__ = (
+        sa.Index("ix_events_goal_id", "goal", "id"),
+        sa.Index(
+            "ix_events_servers",
+            "goal",
+            "wakeup",
+            sqlite_where=sa.text("kind = 'servers'"),
+            postgresql_where=sa.text("kind = 'servers'"),
+        ),
+        sa.Index(
+            "ix_events_shown", "goal", "id", sqlite_where=sa.text(_SHOWN), postgresql_where=sa.text(_SHOWN)
+        ),
+    )
     id: int | None = c.key()
     goal: int | None = c.ref("goals.id", nullable=True)
     wakeup: int | None = c.whole(None)

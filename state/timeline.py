@@ -11,22 +11,14 @@ import sqlalchemy as sa
 
 from goalmode.errors import StoreUnreadable
 from goalmode.state import tables as t
-
-SHOWN_EVENTS = (
-    "transition",
-    "limits",
-    "settings",
-    "scheduled",
-    "unscheduled",
-    "wake_source",
-    "accepted",
-    "fenced",
-)
-"""Kinds of events that are worth a line. Others are about single calls."""
+from goalmode.state.shape import held
 
 MAX_HAPPENINGS = 1_000
 """Of each kind, the newest of what is asked for."""
 
+
+# Written out, not bound: a partial index is used only where the statement says the same words.
+_SHOWN = sa.literal_column("events.kind").in_([sa.literal_column(repr(kind)) for kind in t.SHOWN_EVENTS])
 
 Span = tuple[datetime | None, datetime | None]
 """From then on, and before then; None for no such bound."""
@@ -47,7 +39,7 @@ class Happening:
     """Something that happened beside the turns.
 
     Attributes:
-        kind: asked, answered, note, answer, edit, stop, checkpoint, or one of `SHOWN_EVENTS`.
+        kind: asked, answered, note, answer, edit, stop, checkpoint, or one of `tables.SHOWN_EVENTS`.
         data: what is stored of it; `text` is what was said.
     """
 
@@ -75,6 +67,8 @@ def work(connection: sa.Connection, wakeups: Collection[int]) -> Mapping[int, li
             .order_by(turns.wakeup, sa.func.min(turns.seq))
         )
         for row in rows:
+            if not isinstance(row[1], str):
+                raise StoreUnreadable(f"a turn: movement is {row[1]!r}, a text was expected")
             found.setdefault(row[0], []).append(Work(row[1], *map(int, row[2:])))
     return found
 
@@ -113,8 +107,7 @@ def _checkpoints(connection: sa.Connection, goal: int, span: Span) -> list[Happe
 
 
 def _events(connection: sa.Connection, goal: int, span: Span) -> list[Happening]:
-    chosen = t.events.c.kind.in_(SHOWN_EVENTS)
-    rows = _newest(connection, t.events, t.events.c.at, goal, span, chosen)
+    rows = _newest(connection, t.events, t.events.c.at, goal, span, _SHOWN)
     for row in rows:
         if not isinstance(row.data, Mapping):
             raise StoreUnreadable(f"an event of kind {row.kind} holds {row.data!r}, an object was expected")
@@ -135,5 +128,5 @@ def _newest(
         statement = statement.where(at >= since)
     if until is not None:
         statement = statement.where(at < until)
-    rows = connection.execute(statement.order_by(table.c.id.desc()).limit(MAX_HAPPENINGS)).all()
-    return list(reversed(rows))
+    newest = statement.order_by(table.c.id.desc()).limit(MAX_HAPPENINGS)
+    return held(connection, newest, lambda row: f"{table.name} {row.id}")[::-1]

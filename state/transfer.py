@@ -95,8 +95,6 @@ class _Reader:
                 made["outcome"] = "interrupted" if made["call_id"] in self._left.started else "skipped"
             case "wake_sources":
                 made["spec"] = {k: v for k, v in made["spec"].items() if k != "goal"}
-            case "events" if made["kind"] == "fenced":
-                made["wakeup"] = None  # A row of the store; its number is in the data.
         return made
 
     def _made(self, part: Part, rows: Sequence[sa.Row[Any]]) -> list[dict[str, Any]]:

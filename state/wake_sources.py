@@ -7,6 +7,7 @@ goals' own index is asked which goals are due. A ceiling is such a time too.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ from goalmode.state import mapping
 from goalmode.state import tables as t
 from goalmode.state.events import note
 from goalmode.state.exclusion import lock_goal
+from goalmode.state.shape import each, held
 from goalmode.state.store import Store
 
 if TYPE_CHECKING:
@@ -147,13 +149,13 @@ def unschedule(store: Store, goal: Goal, number: int, *, now: datetime) -> WakeS
 def of_goal(connection: sa.Connection, goal: Goal, *, only_open: bool = False) -> list[WakeSource]:
     """A goal's sources, oldest first."""
     chosen = [_S.goal == goal.id, *([_OPEN] if only_open else [])]
-    rows = _rows(connection, sa.select(t.wake_sources).where(*chosen).order_by(_S.number), goal.uid)
+    rows = held(connection, sa.select(t.wake_sources).where(*chosen).order_by(_S.number), _name)
     return [_source(goal.uid, row) for row in rows]
 
 
 def open_of(connection: sa.Connection, goal: int) -> list[Open]:
     """The open sources of one goal, ready to be looked at."""
-    rows = _rows(connection, _with_goals().where(_S.goal == goal, _OPEN).order_by(_S.id), f"number {goal}")
+    rows = held(connection, _with_goals().where(_S.goal == goal, _OPEN).order_by(_S.id), _name)
     return [_open(row) for row in rows]
 
 
@@ -170,13 +172,12 @@ def to_watch(
         .order_by(_S.id)
         .limit(limit)
     )
-    rows, found = _rows(connection, statement, "of some number"), []
-    for row in rows:
-        try:
-            found.append(_open(row))
-        except StoreUnreadable:
-            continue
-    return found, rows[-1].id if len(rows) == limit else 0
+    rows, found = each(connection, statement, _name, _S.id), []
+    for row, fault in rows:
+        with suppress(StoreUnreadable):
+            if fault is None:
+                found.append(_open(row))
+    return found, rows[-1][0].id if len(rows) == limit else 0
 
 
 def fire(store: Store, firings: Sequence[Firing], *, now: datetime) -> bool:
@@ -213,14 +214,14 @@ def scheduled(connection: sa.Connection, goal: int, exit: Exit, after: Aftermath
 
 def earliest(connection: sa.Connection, goal: int) -> WakeSource | None:
     """The open source that comes first, or is given up first."""
-    row = connection.execute(
+    statement = (
         sa.select(t.wake_sources, t.goals.c.uid)
         .join(t.goals, t.goals.c.id == _S.goal)
         .where(_S.goal == goal, _OPEN)
         .order_by(sa.func.coalesce(_S.due_at, _S.ceiling_at), _S.id)
         .limit(1)
-    ).first()
-    return None if row is None else _source(row.uid, row)
+    )
+    return next((_source(row.uid, row) for row in held(connection, statement, _name)), None)
 
 
 _IDLE = (
@@ -313,13 +314,8 @@ def _close(store: Store, connection: sa.Connection, firing: Firing, now: datetim
     note(store, connection, firing.open.goal, "wake_source", data, now=now)
 
 
-def _rows(connection: sa.Connection, statement: sa.Select[Any], goal: str) -> Sequence[sa.Row[Any]]:
-    try:
-        return connection.execute(statement).all()
-    except ValueError as error:
-        raise StoreUnreadable(
-            f"goal {goal}: a time of a wake source that is stored is none: {error}"
-        ) from None
+def _name(row: sa.Row[Any]) -> str:
+    return f"wake source S{row.number}"
 
 
 def _with_goals() -> sa.Select[Any]:

@@ -228,18 +228,18 @@ def _store_context(
 ) -> None:
     """The messages are kept of the first one only: it and the turns are all that was ever said."""
     messages = bodies.put_json(connection, store.clean_json(context.messages)) if n == 0 else None
-    connection.execute(
-        sa.insert(t.contexts).values(
-            wakeup=wakeup,
-            n=n,
-            sha256=context.sha256,
-            tokens=context.tokens,
-            encoding=context.encoding,
-            completion_phrases=context.completion_phrases,
-            sections=[dict(s) for s in context.sections],
-            body=bodies.put(connection, store.clean(context.text)),
-            messages=messages,
-        )
+    statements.insert(
+        connection,
+        t.contexts,
+        wakeup=wakeup,
+        n=n,
+        sha256=context.sha256,
+        tokens=context.tokens,
+        encoding=context.encoding,
+        completion_phrases=context.completion_phrases,
+        sections=[dict(s) for s in context.sections],
+        body=bodies.put(connection, store.clean(context.text)),
+        messages=messages,
     )
 
 

@@ -95,6 +95,49 @@ ALONE = (
 )
 """What closes only where it is all that a line or a sentence says."""
 
+ANCHORS = (
+    *("done", "complet", "finish", "finali", "accomplish", "achiev", "deliver", "fulfil", "resolved", " met"),
+    *("satisfied", "addressed", "every", "final ", "closing", "wrap", "nothing", "no further ", "no more "),
+    *("no additional ", "no remaining ", "no outstanding ", "'s all", "'s it", " is all", " is it", "conclu"),
+    *("ready to ", "ready for ", "signing off", "signed off", "all set", "good to go", " close"),
+    *(
+        "完",
+        "结",
+        "达成",
+        "实现",
+        "交付",
+        "收",
+        "搞定",
+        "就绪",
+        "全部",
+        "俱备",
+        "妥当",
+        "关闭",
+        "落幕",
+        "大功告成",
+    ),
+    *(
+        "圆满",
+        "竣工",
+        "杀青",
+        "画上",
+        "闭环",
+        "告一段落",
+        "到此",
+        "至此",
+        "无",
+        "不需要",
+        "不必",
+        "没必要",
+        "没有",
+    ),
+    *("提交", "验收", "报告如下", "以上"),
+)
+"""Words of which each phrase of `ENGLISH` and `CHINESE` holds at least one: most texts hold none, and are done with."""
+
+ALONE_ANCHORS = ("done", "finish", "complet", "the end", "over and out", "完", "搞定", "结束")
+"""The same for `ALONE`."""
+
 SIMPLIFIED = str.maketrans(
     "務終經圓滿無標達實現結順項畫號餘遺後沒條狀態頭總報關閉當並勝還須額進處執動驟檢測",
     "务终经圆满无标达实现结顺项画号余遗后没条状态头总报关闭当并胜还须额进处执动骤检测",

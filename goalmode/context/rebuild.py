@@ -41,6 +41,9 @@ REPLAY_SECTIONS = (
 
 _REFITS = 4
 
+_SHORT = 400
+"""Characters of a section's items up to which its text is remembered."""
+
 
 @dataclass(frozen=True, slots=True)
 class RenderedSection:
@@ -107,7 +110,7 @@ def rebuild(
         TemplateError: a template is broken.
     """
     frame = _Frame(
-        snapshot.goal, profile, tuple(tools), Remembered(counter), prompts or package_prompts(), outgrown
+        snapshot.goal, profile, tuple(tools), Remembered.of(counter), prompts or package_prompts(), outgrown
     )
     left = _quota(snapshot.goal) if turns_left is None else turns_left
     if snapshot.goal.settings.policy is ContextPolicy.REPLAY and outgrown is None:
@@ -119,7 +122,7 @@ def edited(
     goal: Goal, profile: ModelProfile, *, counter: TokenCounter, prompts: Prompts | None = None
 ) -> str:
     """The prompt that tells a running wakeup of the user's changes: the new objective and contract, once."""
-    frame = _Frame(goal, profile, (), Remembered(counter), prompts or package_prompts())
+    frame = _Frame(goal, profile, (), Remembered.of(counter), prompts or package_prompts())
     words = frame.prompts.words(goal.settings.lang)
     made = sections.contract(goal, words, frame.cut_objective(frame.budget()))
     shown = (*made, sections.expected(goal, words))
@@ -169,7 +172,9 @@ class _Frame:
     def section(self, kept: Kept) -> RenderedSection:
         section = kept.section
         view = _SectionView(section.name, kept.items, kept.left_out, section.withheld)
-        text = self.prompts.frame("section", self.goal.settings.lang, section=view)
+        is_short = sum(map(len, kept.items)) <= _SHORT
+        frame = self.prompts.remembered if is_short else self.prompts.frame
+        text = frame("section", self.goal.settings.lang, section=view)
         tokens = self.counter.count(text)
         return RenderedSection(section.name, text, tokens, kept.left_out, section.withheld, section.stable)
 
@@ -178,7 +183,7 @@ class _Frame:
         return replace(section, frame=self.section(Kept(section, ())).tokens + 1)
 
     def request_tokens(self, messages: Sequence[Message]) -> int:
-        return request_tokens(self.counter, messages, self.tools)
+        return request_tokens(self.counter, messages, ()) + self.counter.tools_tokens(self.tools)
 
     def cut_objective(self, room: int) -> sections.CutObjective:
         cap = min(OBJECTIVE_TOKENS, room // 2)

@@ -7,7 +7,7 @@ built from it, and nothing that was filled in is looked at again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
@@ -88,6 +88,8 @@ class Prompts:
             lstrip_blocks=True,
         )
         self._environment.globals.clear()
+        self.remembered = lru_cache(maxsize=256)(self.frame)
+        """`frame` for short values that are often the same: of most sections, from one context to the next."""
 
     def prompt(self, name: str, lang: str, **values: object) -> str:
         """One of `PROMPTS`, with every text among `values` cleaned.

@@ -14,6 +14,7 @@ import math
 import zlib
 from collections.abc import Iterable
 from functools import cache
+from hashlib import blake2b
 from importlib import resources
 from typing import TYPE_CHECKING, Protocol
 
@@ -50,6 +51,9 @@ _PATTERN = "|".join(
 _O200K = frozenset({"", "o200k_base", "o200k_harmony"})
 _CHUNK = 16_384
 """Characters encoded at once: a run of a million blanks ends tiktoken in a panic that is no `Exception`."""
+
+_REMEMBERED = 4_096
+"""Texts whose tokens a counter remembers: about 0.6 MB, and far more texts than the contexts of a wakeup share."""
 
 _LONGEST = 128
 """Bytes of the longest token in the vocabulary."""
@@ -88,11 +92,34 @@ class UpperBound:
 
 
 class Remembered:
-    """A counter that counts each text once. Meant for one rendering: it keeps every text it saw."""
+    """A counter that counts each text once. It knows texts by their digests and holds none; its size is bounded."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.factor = counter.factor
-        self.count = cache(counter.count)
+        self._counter = counter
+        self._known: dict[bytes, int] = {}
+        self._tools: tuple[tuple[ToolSpec, ...], int] = ((), 0)
+
+    @classmethod
+    def of(cls, counter: TokenCounter) -> Remembered:
+        """`counter` itself where it remembers already."""
+        return counter if isinstance(counter, cls) else cls(counter)
+
+    def count(self, text: str) -> int:
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        known = self._known.get(digest)
+        if known is None:
+            known = self._counter.count(text)
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()  # What is still used is soon known again.
+            self._known[digest] = known
+        return known
+
+    def tools_tokens(self, specs: tuple[ToolSpec, ...]) -> int:
+        """`tools_tokens`, whose JSON is made anew only where the tools are others than the last time."""
+        if self._tools[0] != specs:
+            self._tools = (specs, tools_tokens(self, specs))
+        return self._tools[1]
 
 
 def counter(encoding: str, factor: float = 1.0) -> TokenCounter:

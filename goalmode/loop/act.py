@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from anyio import to_thread
-
 from goalmode.domain.calls import CallOutcome, CallRecord, Effect
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.messages import Message, ToolCall, ToolResult
@@ -24,6 +22,7 @@ from goalmode.state.tables import Purpose
 from goalmode.tools.dispatch import dispatch
 from goalmode.tools.plan import plan
 from goalmode.tools.registry import ToolContext
+from goalmode.tools.workers import in_worker
 
 MAX_FAILED_CONTROLS = 5
 """Rejected or failed control calls and calls to unknown tools, together, that end a wakeup."""
@@ -99,7 +98,7 @@ async def run_calls(run: Run, call: Call, calls: Sequence[ToolCall], reply: Sequ
         if len(places) == 1 and record.outcome is not CallOutcome.INTERRUPTED:
             done.unstored.append(record)
         else:
-            await to_thread.run_sync(run.wake.record, record)
+            await in_worker(run.wake.record, record)
             tell(run, record)
 
     for one in calls:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from anyio import to_thread
-
 from goalmode.domain.calls import CallOutcome
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import EARNED_AFTER, Goal
@@ -14,6 +12,7 @@ from goalmode.domain.text import one_line
 from goalmode.loop.act import Asked, Done
 from goalmode.loop.turn import Run
 from goalmode.tools.builtin.control import ClaimArguments
+from goalmode.tools.workers import in_worker
 
 MAX_UNEARNED = 2
 """Claims of being blocked in one wakeup that were not earned, with which it yields."""
@@ -27,7 +26,7 @@ async def judge_blocked(run: Run, done: Done, asked: Asked, claim: ClaimArgument
     if problem := _unknown(run.wake.goal, claim):
         done.answer(asked.record(CallOutcome.FAILED, f"complete: {problem}"))
         return
-    obstacle = await to_thread.run_sync(run.wake.met_obstacle, claim.obstacle, claim.requirement)
+    obstacle = await in_worker(run.wake.met_obstacle, claim.obstacle, claim.requirement)
     met = len(obstacle.wakeups)
     facts = {
         "obstacle": obstacle.id,
@@ -35,7 +34,7 @@ async def judge_blocked(run: Run, done: Done, asked: Asked, claim: ClaimArgument
         "requirement": obstacle.requirement,
         "wakeups": list(obstacle.wakeups),
     }
-    waits = await to_thread.run_sync(run.wake.waits_for)
+    waits = await in_worker(run.wake.waits_for)
     if met >= EARNED_AFTER and not waits:
         detail = f"{obstacle.text} ({obstacle.id}, met in {met} wakeups)"
         done.exit = Exit(ExitReason.TASK_BLOCKED, detail, {**facts, "summary": claim.summary})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import anyio
-from anyio import to_thread
 
 from goalmode.domain.calls import Effect
 from goalmode.domain.messages import NO_USAGE, ToolResult
 from goalmode.loop.act import Done, action, tell
 from goalmode.loop.turn import Run
 from goalmode.state.journal import TurnOutcome
+from goalmode.tools.workers import in_worker
 
 
 async def commit(run: Run, done: Done, *, last: bool) -> None:
@@ -34,7 +34,7 @@ async def commit(run: Run, done: Done, *, last: bool) -> None:
         durable=any(record.effect is Effect.WRITE for record in done.records),
     )
     with anyio.CancelScope(shield=True):  # What was done is stored, whoever wants to stop meanwhile.
-        await to_thread.run_sync(run.wake.outcome, outcome)
+        await in_worker(run.wake.outcome, outcome)
     run.wake.actions += [action(run, record) for record in done.records]
     for record in done.unstored:
         tell(run, record)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from anyio import to_thread
-
 from goalmode.domain import workflow
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.messages import User
@@ -21,6 +19,7 @@ from goalmode.loop.turn import Run
 from goalmode.loop.window import begin_anew
 from goalmode.state.movements import Moved
 from goalmode.tools.builtin.control import ClaimArguments, ClaimStatus
+from goalmode.tools.workers import in_worker
 
 
 async def by_default(run: Run, done: Done, end: Exit | None) -> Exit | None:
@@ -50,7 +49,7 @@ async def rescued(run: Run, stopped: Stopped) -> None:
     end = await by_default(run, done, stopped.exit)
     if end is not None or done.moved is None:
         raise Stopped(end or stopped.exit) from None
-    await to_thread.run_sync(run.wake.move, done.moved)
+    await in_worker(run.wake.move, done.moved)
     await begin_anew(run, keep_turns=False)
 
 

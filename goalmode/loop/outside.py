@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from functools import partial
 
-from anyio import to_thread
-
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.errors import ContextDoesNotFit, Stopped
 from goalmode.loop.turn import Run
 from goalmode.tools.mcp import Offer
+from goalmode.tools.workers import in_worker
 
 
 async def with_outside(run: Run, body: Callable[[Run], Awaitable[Exit]]) -> Exit:
@@ -32,7 +31,7 @@ async def _put_on_offer(run: Run, offer: Offer) -> None:
     run.ports = replace(run.ports, registry=run.ports.equip(offer.tools))
     servers = [{**asdict(seen), "told": str(seen)} for seen in offer.servers]
     try:
-        await to_thread.run_sync(partial(run.wake.render_again, servers))
+        await in_worker(partial(run.wake.render_again, servers))
     except ContextDoesNotFit as error:
         raise Stopped(Exit(ExitReason.CONTEXT_OVERFLOW, str(error), error.facts)) from None
     run.begin()

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 
 import anyio
-from anyio import to_thread
 
 from goalmode.domain import budget
 from goalmode.domain.budget import MIN_OUTPUT, Affordable
@@ -34,6 +33,7 @@ from goalmode.state.settlement import Pending
 from goalmode.state.tables import Purpose
 from goalmode.tools.builtin.memory import NOTHING, REMEMBER
 from goalmode.tools.registry import Registry
+from goalmode.tools.workers import in_worker
 
 _WHOLE = frozenset({StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE})
 """Endings of a reply that is all there, so that its calls may run."""
@@ -47,16 +47,16 @@ async def settle(run: Run, call: Call, end: Exit, checks: Sequence[CheckResult])
     if tool is None:
         return end
     with anyio.CancelScope(shield=True):  # An ending that is reached is not lost to a stop at this moment.
-        goal = await to_thread.run_sync(run.wake.longterm.goal)
+        goal = await in_worker(run.wake.longterm.goal)
         if not settles(goal, end, wrapped_up=call.purpose is Purpose.WRAP_UP):
             return end
         run.pending = pending = Pending(end, tuple(checks), run.wake.goal.revision)
-        await to_thread.run_sync(run.wake.longterm.hold, pending)
+        await in_worker(run.wake.longterm.hold, pending)
     offered = Registry([tool, NOTHING] if run.ports.profile.protocol is Protocol.JSON else [tool])
     run.emit("settling", turns=goal.stretch_turns)
     settlement, why = await _attempts(run, end, offered)
     with anyio.CancelScope(shield=True):
-        await to_thread.run_sync(run.wake.longterm.finish, settlement)
+        await in_worker(run.wake.longterm.finish, settlement)
     run.pending = pending = pending.after(settlement, why)
     run.emit("settled", settlement=settlement.value, detail=why)
     return pending.exit
@@ -72,19 +72,19 @@ async def close(run: Run, exit: Exit, checks: Sequence[CheckResult]) -> Exit:
     """
     pending, run.pending = run.pending, None
     if pending is None:
-        return await to_thread.run_sync(run.wake.close, exit, tuple(checks))
+        return await in_worker(run.wake.close, exit, tuple(checks))
     if pending.settlement is SettlementState.STARTED:  # Cut off, by what `exit` says.
         pending = pending.after(SettlementState.FAILED, exit.detail)
-        await to_thread.run_sync(run.wake.longterm.finish, SettlementState.FAILED)
+        await in_worker(run.wake.longterm.finish, SettlementState.FAILED)
     if exit.reason is ExitReason.USER_ABORTED and not pending.accepted:
-        return await to_thread.run_sync(run.wake.close, exit)
+        return await in_worker(run.wake.close, exit)
     try:
-        return await to_thread.run_sync(run.wake.close, pending.exit, pending.checks)
+        return await in_worker(run.wake.close, pending.exit, pending.checks)
     except ClaimSuperseded:
-        await to_thread.run_sync(run.wake.longterm.withdraw)
+        await in_worker(run.wake.longterm.withdraw)
         if exit.reason is ExitReason.CURRENT_TASK_DONE:
             raise
-        return await to_thread.run_sync(run.wake.close, exit)
+        return await in_worker(run.wake.close, exit)
 
 
 async def _attempts(run: Run, end: Exit, offered: Registry) -> tuple[SettlementState, str]:
@@ -102,8 +102,8 @@ async def _attempts(run: Run, end: Exit, offered: Registry) -> tuple[SettlementS
 
 async def _affordable(run: Run, attempt: int, end: Exit, offered: Registry) -> Call | str:
     """The next call, its cost reserved and its prompt said; or why there is none."""
-    await to_thread.run_sync(run.wake.boundary)
-    prompts = await to_thread.run_sync(partial(_prompts, run, attempt, offered))
+    await in_worker(run.wake.boundary)
+    prompts = await in_worker(partial(_prompts, run, attempt, offered))
     size = sum(map(run.ports.count_message, prompts))
     if run.window.full(run.tokens + size):
         try:
@@ -129,7 +129,7 @@ async def _affordable(run: Run, attempt: int, end: Exit, offered: Registry) -> C
         return f"the conversation has {run.tokens} tokens, which leaves no room for it"
     run.say(*prompts)
     allowance = min(verdict.max_output, room)
-    await to_thread.run_sync(run.wake.longterm.attempt, Usage(input=run.tokens, output=allowance))
+    await in_worker(run.wake.longterm.attempt, Usage(input=run.tokens, output=allowance))
     return Call(Purpose.SETTLEMENT, allowance, frozenset({Effect.STATE}), last=end, registry=offered)
 
 

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import anyio
-from anyio import to_thread
 
 from goalmode.domain import budget
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import Control
 from goalmode.errors import Fenced, Stopped, StoreError
 from goalmode.loop.ports import Ports, Wakeup
+from goalmode.tools.workers import in_worker
 
 WATCH_SECONDS = 0.25
 """How often the watcher looks. A stop asked from another process is seen within a second."""
@@ -74,7 +74,7 @@ async def _watch(cause: _Cause, wake: Wakeup, ports: Ports, scope: anyio.CancelS
 async def _control(wake: Wakeup) -> Control:
     """What the user asks for; a store that cannot be read just now is no reason to stop: the next commit will tell."""
     try:
-        return await to_thread.run_sync(wake.control)
+        return await in_worker(wake.control)
     except StoreError:
         return Control.NONE
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import anyio
-from anyio import to_thread
 
 from goalmode.context.overflow.sawtooth import work_window
 from goalmode.domain import budget
@@ -35,6 +34,7 @@ from goalmode.tools.cache import Cache
 from goalmode.tools.plan import plan
 from goalmode.tools.record import subject
 from goalmode.tools.registry import Registry
+from goalmode.tools.workers import in_worker
 
 SAVING = frozenset({Effect.STATE, Effect.CONTROL})
 """What a wrap-up or a handoff may do: save state, or claim."""
@@ -153,7 +153,7 @@ async def next_call(run: Run) -> Call:
     Raises:
         Stopped: there is none: the user, the budget, the turn quota or the model's window says so, in that order.
     """
-    control = await to_thread.run_sync(run.wake.boundary)
+    control = await in_worker(run.wake.boundary)
     stop = run.ports.stop() or asked_to_stop(control) or run.wake.over
     if stop is not None:
         raise Stopped(stop)
@@ -219,7 +219,7 @@ async def _charge(run: Run, call: Call, usage: Usage | None, why: str, started: 
     """Store what a call that came to nothing has cost, if its response stream had begun."""
     if usage is not None:
         run.seq += 1
-        await to_thread.run_sync(partial(run.wake.failed_call, usage, call.purpose, why, started_at=started))
+        await in_worker(partial(run.wake.failed_call, usage, call.purpose, why, started_at=started))
 
 
 async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) -> None:
@@ -231,7 +231,7 @@ async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) 
     intent = partial(run.wake.intent, reply, call.purpose, planned, counts=call.counts, started_at=started)
     run.seq += 1
     with anyio.CancelScope(shield=True):  # A reply that is here was paid for.
-        await to_thread.run_sync(intent)
+        await in_worker(intent)
     if reply.text or reply.calls or reply.stop is StopReason.PAUSE:
         run.say(_carried(reply.message()))
 
@@ -274,7 +274,7 @@ async def _wrap_up(run: Run, verdict: Verdict) -> Call:
     run.say(run.prompt("wrap_up", kind=verdict.hit.kind, limit=verdict.hit.limit, used=verdict.hit.used))
     allowance = _fitting(run, verdict.max_output, instead=exhausted(verdict.hit, wrap_up="skipped"))
     reserve = Usage(input=run.tokens, output=allowance)
-    if not await to_thread.run_sync(lambda: run.wake.reserve(reserve, wrap_up=True)):
+    if not await in_worker(lambda: run.wake.reserve(reserve, wrap_up=True)):
         raise Stopped(exhausted(verdict.hit, wrap_up="done"))
     last = exhausted(verdict.hit, wrap_up="done")
     return Call(Purpose.WRAP_UP, allowance, SAVING, last=last, limit=verdict.hit)
@@ -282,7 +282,7 @@ async def _wrap_up(run: Run, verdict: Verdict) -> Call:
 
 async def wrapped_up(run: Run, hit: LimitHit) -> Exit:
     """The ending after a wrap-up: the same limit, with what is used of it now that the wrap-up is paid."""
-    await to_thread.run_sync(run.wake.boundary)
+    await in_worker(run.wake.boundary)
     goal = run.wake.goal
     return exhausted(budget.used_now(hit, goal.spent, run.ports.clock.now()), wrap_up="done")
 

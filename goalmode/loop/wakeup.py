@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import assert_never
 
 import anyio
-from anyio import to_thread
 
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.steps import Claim, Close, Nudge, Rerender, Resend, RunTools, Transition
@@ -27,6 +26,7 @@ from goalmode.loop.turn import Run, ask, next_call, wrapped_up
 from goalmode.loop.window import begin_anew, shrink
 from goalmode.state.checks import CheckResult
 from goalmode.state.closing import ClaimSuperseded
+from goalmode.tools.workers import in_worker
 
 
 async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
@@ -44,7 +44,7 @@ async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
         return await _to_its_end(run)
     except Fenced:
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(wake.fenced)
+            await in_worker(wake.fenced)
         return Exit(ExitReason.INTERRUPTED, "another process has taken the goal over", {"fenced": True})
     finally:
         wake.let_go()

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from anyio import to_thread
-
 from goalmode.context.overflow.sawtooth import WINDOW_RESERVE, kept_share
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.goal import ContextPolicy, GoalSettings
@@ -21,6 +19,7 @@ from goalmode.domain.text import head_tail, one_line
 from goalmode.errors import ContextDoesNotFit, Stopped
 from goalmode.loop.history import History
 from goalmode.model.ids import used_ids, with_unique_ids
+from goalmode.tools.workers import in_worker
 
 if TYPE_CHECKING:
     from goalmode.loop.turn import Run
@@ -140,7 +139,7 @@ async def begin_anew(run: Run, *, keep_turns: bool = True) -> None:
         reserve_output=run.reserve.output,
     )
     try:
-        await to_thread.run_sync(rerender)
+        await in_worker(rerender)
     except ContextDoesNotFit as error:
         raise Stopped(Exit(ExitReason.CONTEXT_OVERFLOW, str(error), error.facts)) from None
     run.begin()

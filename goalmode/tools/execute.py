@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 import anyio
-from anyio import to_thread
 
 from goalmode.domain.calls import SUBSTANTIVE, CacheUse, CallOutcome
 from goalmode.domain.text import one_line
 from goalmode.errors import BadInput, ToolError
 from goalmode.tools.plan import Planned
 from goalmode.tools.registry import Tool, ToolContext, ToolOutput
+from goalmode.tools.workers import in_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ async def execute(planned: Planned, context: ToolContext) -> Executed:
 async def _gate(context: ToolContext) -> AsyncIterator[ToolContext]:
     """The context with the gate's hold. Entered in a thread: somebody else may have the lock for some seconds."""
     gate = context.gate.enter(context.call_id)
-    hold = await to_thread.run_sync(gate.__enter__)
+    hold = await in_worker(gate.__enter__)
     try:
         yield replace(context, hold=hold)
     except BaseException:

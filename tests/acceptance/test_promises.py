@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from goalmode import Exit, ExitReason, GoalStatus, tool
+from goalmode.credentials import Credentials
 from goalmode.domain.redact import url_secrets
 from goalmode.testing import steps
-from goalmode.wiring import child_environment
 from tests import stores
 from tests.acceptance.world import World, checkpoint, complete, mark, write
 
@@ -110,6 +110,7 @@ def test_words_of_an_address_are_no_secrets() -> None:
     secrets = url_secrets("http://user:a-long-password@h/v1?api-version=preview&api_key=another-long-one")
     mine = {"PATH": "/opt/user/bin", "HOME": "/opt/user", "STAGE": "preview"}
 
-    left = child_environment({**mine, "A": "a-long-password", "B": "x another-long-one"}, set(), secrets)
+    known = Credentials(secrets, kept=secrets)
+    left = known.environment({**mine, "A": "a-long-password", "B": "x another-long-one"})
 
     assert left == mine

@@ -295,22 +295,3 @@ def test_any_encoding_carries_an_export(cli: Any, worked: str, spawn: Any, tmp_p
     assert cli("import", str(file), *there).code == 0
     assert cli("export", worked, *there, "--output", str(again)).code == 0
     assert again.read_text("utf-8") == cli("export", worked).out
-
-
-@pytest.mark.sqlite
-def test_events_name_their_wakeups_by_number(cli: Any, worked: str, tmp_path: Path) -> None:
-    """A number means the same in every store, which an id does not: `why` tells there what it told here."""
-    other_one = cli.new()
-    began = '{"servers": [{"name": "files", "problem": "it is gone", "tools": 0}]}'
-    cli.sql(
-        "INSERT INTO events (goal, wakeup, kind, data, at)"
-        f" SELECT goal, seq, kind, '{began}', started_at FROM wakeups, (SELECT 'servers' AS kind)"
-    )
-    cli.sql("UPDATE wakeups SET id = id + 40")
-    exported, there = tmp_path / "a.json", other(cli, tmp_path)
-    assert cli("export", worked, "--output", str(exported)).code == 0
-    assert cli("import", str(exported), *there).code == 0
-
-    told = [cli("why", worked, "--json", *where).json["ending"]["servers"] for where in ((), there)]
-    assert told == [[{"name": "files", "problem": "it is gone", "tools": 0}]] * 2
-    assert other_one != worked

@@ -1,7 +1,11 @@
+import re
+import unicodedata
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goalmode.context import closing, phrases
 from goalmode.context.phrases import claims_completion, completion_phrases, sentences, withhold
 
 CLOSING = """
@@ -65,3 +69,69 @@ def test_sentences_are_the_text(text: str) -> None:
     """Cutting into sentences loses nothing, and what is withheld leaves no claim behind."""
     assert "".join(sentences(text)) == text
     assert not claims_completion(withhold(text, "[mark]")[0])
+
+
+_EITHER = (*((phrase, closing.ANCHORS) for phrase in (*closing.ENGLISH, *closing.CHINESE)),)
+_ALONE = (*((phrase, closing.ALONE_ANCHORS) for phrase in closing.ALONE),)
+
+
+@settings(max_examples=10)
+@pytest.mark.parametrize(("phrase", "anchors"), [*_EITHER, *_ALONE])
+@given(st.data())
+def test_every_phrase_holds_a_word_that_texts_are_searched_for_first(
+    phrase: str, anchors: tuple[str, ...], data: st.DataObject
+) -> None:
+    """Whatever a phrase matches holds an anchor, and begins as the search expects: a new phrase brings its own."""
+    found = data.draw(st.from_regex(re.compile(phrase), fullmatch=True))
+
+    assert any(anchor in found for anchor in anchors)
+    assert found[0] == "1" or found[0].isascii() == (phrase in (*closing.ENGLISH, closing.ALONE[0]))
+
+
+def _searched(text: str) -> int:
+    """What `completion_phrases` says, found without looking for anchors and without what is known of ASCII."""
+
+    def plain(text: str) -> str:
+        narrow = unicodedata.normalize("NFKC", phrases._DROPPED.sub("", text)).lower().replace("’", "'")
+        return " ".join(narrow.translate(closing.SIMPLIFIED).split())
+
+    alone = sum(1 for sentence in sentences(text) if phrases._ALONE.fullmatch(plain(sentence)))
+    return alone + len(phrases._PHRASE.findall(plain(text)))
+
+
+_ODD = [
+    "done",
+    "finished",
+    "the end",
+    "完成",
+    "未",
+    "not ",
+    "all ",
+    "任務",
+    "１００ ％",
+    "Σ",
+    "İ",
+    "K",
+    "ſ",
+    "ﬁnished",
+]
+_MARKS = [*" !。…；*’`_", "\n", "\t", ". ", "\u200b", "\u0301", "\u3000", "\x1c", "\u2028"]
+_PIECES = st.sampled_from([*_cells(CLOSING), *_cells(OPEN)]) | st.sampled_from([*_ODD, *_MARKS])
+
+
+@given(st.lists(_PIECES | st.text(max_size=3), max_size=8).map("".join))
+def test_what_is_looked_for_first_changes_no_count(text: str) -> None:
+    """The short way finds what the long way finds, in ASCII and in any other text."""
+    assert completion_phrases(text) == _searched(text)
+    assert claims_completion(text) == (_searched(text) > 0)
+
+
+def test_what_is_remembered_of_texts_is_bounded() -> None:
+    """Short texts are remembered, so many of them; long ones are not."""
+    for number in range(1_100):
+        assert not claims_completion(f"row {number}")
+    kept = phrases._short_claims.cache_info()
+    assert claims_completion("all done" + " " * 400)
+
+    assert kept.currsize == kept.maxsize == 1_024
+    assert phrases._short_claims.cache_info() == kept

@@ -1,8 +1,10 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from goalmode.context.phrases import completion_phrases
+from goalmode.context.rebuild import _SectionView
 from goalmode.context.render import PROMPTS, Prompts, package_prompts, render_prompt
 from goalmode.domain.exits import ExitReason
 from goalmode.errors import TemplateError
@@ -138,3 +140,20 @@ def test_an_unknown_language_or_macro_is_a_template_error() -> None:
         render_prompt("nudge", "fr")
     with pytest.raises(TemplateError, match="no macro 'nothing'"):
         package_prompts().words("en")("nothing")
+
+
+def test_sections_are_remembered_by_all_that_they_show() -> None:
+    """A short section that is rendered again is the same text; one that differs in anything is another."""
+    prompts = package_prompts()
+    views = [
+        SimpleNamespace(name="obstacles", items=items, left_out=left_out, withheld=withheld)
+        for items in ((), ("- O1",))
+        for left_out in (0, 2)
+        for withheld in (0, 1)
+    ]
+
+    for lang in LANGS:
+        for view in views:
+            hashed = _SectionView(**vars(view))
+            again = [prompts.remembered("section", lang, section=hashed) for _ in range(2)]
+            assert again == [prompts.frame("section", lang, section=view)] * 2

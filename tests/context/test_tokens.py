@@ -131,3 +131,29 @@ def test_each_text_is_counted_once() -> None:
     _ = [remembered.count("a"), remembered.count("b"), remembered.count("a")]
 
     assert asked == ["a", "b"]
+
+
+def test_what_is_remembered_of_texts_is_little() -> None:
+    """A counter that remembers stays small however many texts it is asked for, and its counts stay right."""
+    remembered = Remembered(UpperBound())
+    texts = [f"{number}" for number in range(tokens._REMEMBERED + 10)]
+
+    assert [remembered.count(text) for text in texts] == [len(text) for text in texts]
+    assert len(remembered._known) <= tokens._REMEMBERED
+    assert remembered.count("\ud800") == 3
+
+
+def test_a_counter_remembers_once() -> None:
+    """One that remembers already is taken as it is, with all that it knows."""
+    remembered = Remembered.of(O200K)
+
+    assert Remembered.of(remembered) is remembered
+    assert remembered.factor == O200K.factor
+
+
+def test_tools_are_counted_anew_when_they_are_others() -> None:
+    """Tokens of the tools are remembered for the very tools that were counted."""
+    remembered = Remembered(O200K)
+
+    for specs in (TOOLS, TOOLS, TOOLS[:1], (), TOOLS):
+        assert remembered.tools_tokens(tuple(specs)) == tools_tokens(O200K, specs)

@@ -46,15 +46,22 @@ class Serving:
         before = len(self.marks.lines)
         until(lambda: len(self.marks.lines) > before, what="the goal goes on")
 
-    def says(self, what: str) -> None:
-        """Wait for a line that has these words; there is no traceback beside it."""
-        until(lambda: what in self.log.read_text(), what=f"the server says {what!r}")
-        self.says_it_well()
+    def gives_up(self, what: str) -> None:
+        """Wait until the wakeup itself has failed, with these words: a look of the server at its goals may be first.
 
-    def says_it_well(self) -> None:
-        said = self.log.read_text()
-        assert "Traceback" not in said
-        assert all(json.loads(line) for line in said.splitlines() if line.startswith("{"))
+        What is said is said in lines, without a traceback.
+        """
+        until(
+            lambda: any(told["kind"] == "skipped" and what in told["detail"] for told in self.told),
+            what=f"the wakeup ends with {what!r}",
+        )
+        assert "Traceback" not in self.log.read_text()
+
+    @property
+    def told(self) -> list[Any]:
+        """The whole lines of the log that are JSON, read."""
+        lines = self.log.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
 
     def finishes(self) -> list[str]:
         """Wait until the goal is done; returns how its wakeups ended. Each mark was made once."""

@@ -42,13 +42,13 @@ def test_a_full_disk_is_told_and_gone_on_from(path: Path, tmp_path: Path) -> Non
         largest = max(file.stat().st_size for file in beside if file.is_file())
         _, hard = resource.prlimit(served.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(served.pid, resource.RLIMIT_FSIZE, (largest + BIG, hard))
-        served.says("disk")
+        served.gives_up("disk")
         assert str(path) in served.log.read_text()
 
         resource.prlimit(served.pid, resource.RLIMIT_FSIZE, (hard, hard))
         *interrupted, last = served.finishes()
 
-    assert set(interrupted) <= {"INTERRUPTED"}
+    assert set(interrupted) == {"INTERRUPTED"}
     assert last == "CURRENT_TASK_DONE"
 
 
@@ -57,11 +57,11 @@ def test_a_store_that_is_gone_is_told_and_gone_on_from(path: Path, tmp_path: Pat
     with serving(str(path), tmp_path, SHORT_LEASE) as served:
         away = path.with_name("away")
         path.rename(away)
-        served.says("was deleted or replaced while it was open")
+        served.gives_up("was deleted or replaced while it was open")
         assert not path.exists()
 
         away.rename(path)
         *interrupted, last = served.finishes()
 
-    assert set(interrupted) <= {"INTERRUPTED"}
+    assert set(interrupted) == {"INTERRUPTED"}
     assert last == "CURRENT_TASK_DONE"

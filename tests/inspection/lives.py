@@ -19,7 +19,10 @@ Row = dict[str, Any]
 
 
 def live(store: Store, goal: Goal, *, wakeups: int, turns: int) -> None:
-    """Give a new goal, the only one in its file, so many wakeups of so many turns of one call each."""
+    """Give a new goal, the only one in its file, so many wakeups of so many turns of one call each.
+
+    Beside each wakeup are two events: the servers it began with, and one that no page shows.
+    """
     wake = begin(store, goal)
     turn(wake)
     wake.close(GO_ON)
@@ -36,6 +39,11 @@ def live(store: Store, goal: Goal, *, wakeups: int, turns: int) -> None:
             values = ", ".join(f":{name}" for name in row)
             rows = _copies(table, row, wakeups, turns)
             file.executemany(f"INSERT INTO {table} ({names}) VALUES ({values})", rows)
+        for kind in ("servers", "cached"):
+            file.execute(
+                "INSERT INTO events (goal, wakeup, kind, data, at)"
+                f" SELECT goal, seq, '{kind}', '{{\"servers\": []}}', started_at FROM wakeups ORDER BY seq"
+            )
         file.execute(
             "UPDATE goals SET fence = :w, spent_wakeups = :w, spent_turns = :w * :t,"
             " spent_input = :w * :t * 1000, spent_output = :w * :t * 60",

@@ -9,9 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
-from goalmode.domain.goal import Control, Goal
-from goalmode.domain.questions import Asking, QuestionKind
-from goalmode.state import due, goals, wake_sources
+from goalmode.domain.goal import Control, Goal, GoalSpec
+from goalmode.domain.questions import Asking, Question, QuestionKind
+from goalmode.domain.wake import Planned, ProcessEnd
+from goalmode.state import due, goals, questions, wake_sources
 from goalmode.state import tables as t
 from goalmode.state.closing import Aftermath
 from goalmode.state.owner import LEASE_MS
@@ -123,6 +124,71 @@ def test_questions_that_answer_themselves_are_found(store: Store, clock: ManualC
     assert [one.goal for one in due.defaults_due(store, labels, clock.now())] == [goal.id]
     rows(store, "UPDATE goals SET status = 'PAUSED'")
     assert due.defaults_due(store, labels, clock.now()) == []
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("created_at", 5), ("created_at", b"\xff"), ("number", "x"), ("spec", b"\xff")],
+)
+def test_a_source_that_is_none_hides_no_other(store: Store, column: str, value: object) -> None:
+    """Those of other goals are looked at, whatever a database holds where a time, a number or a word belongs."""
+    source = Planned(ProcessEnd(1, "0", "boot"), None, store.clock.now())
+    for _ in range(3):
+        goals.create(store, GoalSpec("Write.", "/w"), waits_for=[source], now=store.clock.now())
+    rows(store, f"UPDATE wake_sources SET {column} = ? WHERE goal = 2", value)
+
+    with store.reading() as connection:
+        found, beyond = wake_sources.to_watch(connection, [store.owner.host_label], beyond=0, limit=3)
+
+    assert [one.goal for one in found] == [1, 3]
+    assert beyond == 3
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("started_at", 5, [1, 2]),
+        ("exit_facts", b"\xff", [1, 2]),
+        ("lease_ms", "soon", [1]),
+        ("pid", b"\xff", [1]),
+        ("owner", b"\xff", [1]),
+    ],
+)
+def test_a_dead_owner_is_found_beside_a_wakeup_of_unknown_shape(
+    store: Store, clock: ManualClock, column: str, value: object, expected: list[int]
+) -> None:
+    """Only what tells of the owner is looked at, and of the goal alone where it is none."""
+    for _ in range(2):
+        claim(store, new_goal(store))
+    rows(store, f"UPDATE wakeups SET {column} = ? WHERE goal = 2", value)
+
+    clock.advance(LEASE_MS / 1000 + 1)
+
+    assert [one.goal for one in due.abandoned(store, [store.owner.host_label])] == expected
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("value", [5, "2029-13-01"])
+def test_a_default_with_a_time_that_is_none_hides_no_other(
+    store: Store, clock: ManualClock, value: object
+) -> None:
+    """The other goals' defaults stand when their times come; the questions of all goals are told, and the fault."""
+    for _ in range(2):
+        asking = Asking(QuestionKind.INPUT, "Red?", default="red", default_at=clock.now())
+        ending = Exit(ExitReason.NEEDS_USER_INPUT, "Red?", question=asking)
+        waiting = Aftermath(GoalStatus.WAITING_USER, "asked", None, "", 0, 0)
+        close(store, claim(store, new_goal(store)), ending, waiting)
+    rows(store, "UPDATE questions SET default_at = ? WHERE goal = 2", value)
+
+    found = due.defaults_due(store, [store.owner.host_label], clock.now())
+    with store.reading() as connection:
+        asked = [question for _, question in questions.every_open(connection)]
+
+    assert {one.goal: one.since for one in found} == {1: clock.now(), 2: None}
+    assert isinstance(asked[0], Question)
+    assert str(asked[1]) == f"question Q1: default_at is {value!r}, a time was expected"
 
 
 @pytest.mark.sqlite

@@ -11,7 +11,18 @@ import pytest
 from sqlalchemy import event
 
 from goalmode.domain.exits import GoalStatus
-from goalmode.state import due, goals, memory, questions, reading, reading_turns, snapshot, wake_sources
+from goalmode.state import (
+    due,
+    goals,
+    memory,
+    outside,
+    questions,
+    reading,
+    reading_turns,
+    snapshot,
+    timeline,
+    wake_sources,
+)
 from goalmode.state import tables as t
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock
@@ -39,7 +50,12 @@ SIZES = {
     "questions": {"": GOALS, "ix_questions_due": (10, 1), "sqlite_autoindex_questions_1": (GOALS, 1, 1)},
     "wake_sources": {"": GOALS, "ix_wake_sources_watched": (10, 1), "ix_wake_sources_open": (DUE, 1, 1)},
     "inbox": {"": GOALS, "ix_inbox_goal_id": (GOALS, 1, 1)},
-    "events": {"": 9 * GOALS, "ix_events_goal_id": (9 * GOALS, 9, 1)},
+    "events": {
+        "": 9 * GOALS,
+        "ix_events_goal_id": (9 * GOALS, 9, 1),
+        "ix_events_servers": (3 * GOALS, 3, 1),
+        "ix_events_shown": (3 * GOALS, 3, 1),
+    },
     "memories": {"": GOALS, "ix_memories_workspace": (GOALS, 100, 1)},
 }
 """What SQLite is told of its tables: rows, and how many of them share a key's first columns."""
@@ -52,6 +68,7 @@ PARTIAL = (
     "ix_wake_sources_open",
     "ix_wake_sources_watched",
 )
+"""A walk through these is none: they hold what is open."""
 
 
 @pytest.fixture(scope="module", params=["as it is", "with statistics"])
@@ -204,6 +221,16 @@ def recall(store: Store) -> None:
         memory.recall(connection, "/w1", "17005?")
 
 
+def began_with(store: Store) -> None:
+    with store.reading() as connection:
+        outside.servers_of(connection, 1)
+
+
+def happenings(store: Store) -> None:
+    with store.reading() as connection:
+        timeline.happenings(connection, 1)
+
+
 def open_questions(store: Store) -> None:
     with store.reading() as connection:
         questions.every_open(connection)
@@ -219,6 +246,8 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "lists": lists,
     "waits": waits,
     "recall": recall,
+    "servers": began_with,
+    "happenings": happenings,
     "open questions": open_questions,
 }
 
@@ -260,6 +289,25 @@ def test_open_questions_are_read_from_the_index_that_holds_those_alone(store: St
         open_questions(store)
 
     assert "ix_questions_due" in "\n".join(plan(store, *statements[0]))
+
+
+def test_the_servers_of_a_wakeup_are_read_from_the_index_that_holds_those_alone(store: Store) -> None:
+    """However many other events its goal has; most goals have no servers, and so not one row there."""
+    with asked(store) as statements:
+        began_with(store)
+
+    assert "ix_events_servers" in "\n".join(plan(store, *statements[0]))
+
+
+def test_happenings_are_read_from_the_index_of_what_is_shown(store: Store) -> None:
+    """From its end, and no further than a page: events of single calls are many more."""
+    with asked(store) as statements:
+        happenings(store)
+
+    [of_events] = [statement for statement in statements if "FROM events" in statement[0]]
+    lines = "\n".join(plan(store, *of_events))
+    assert "ix_events_shown" in lines
+    assert "TEMP B-TREE" not in lines
 
 
 def test_a_page_of_the_list_is_not_sorted(store: Store) -> None:

@@ -348,6 +348,36 @@ def test_a_server_that_starts_again_is_waited_for(own: Cluster) -> None:
         close(store, claimed)
 
 
+def test_a_connection_that_is_lost_while_it_is_found_out_is_an_error(
+    own: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database is not taken for another one: its locks are where they were before, and are when it is back."""
+    expected = database_at(own.url).locks()
+    monkeypatch.setattr(postgres, "_known", {})
+    with monkeypatch.context() as lost:
+        lost.setattr(postgres, "_IDENTITY", "SELECT pg_terminate_backend(pg_backend_pid())")
+        with pytest.raises(StoreError):
+            database_at(own.url).locks()
+
+    assert database_at(own.url).locks() == expected
+
+
+def test_a_user_who_may_not_ask_what_the_server_is_has_the_url(
+    own: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the database is known by its address."""
+    monkeypatch.setattr(postgres, "_known", {})
+    stores.rows(own.url, "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+    stores.rows(own.url, "CREATE ROLE curious LOGIN PASSWORD 'canary'")
+    try:
+        curious = database_at(with_(own.url, username="curious", password="canary"))
+        assert isinstance(curious, postgres.PostgresDatabase)
+        assert curious._found_out(5).identity == ("127.0.0.1", own.port, "postgres")
+    finally:
+        stores.rows(own.url, "GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")
+        stores.rows(own.url, "DROP ROLE curious")
+
+
 def test_a_server_that_stays_away_is_an_error(own: Cluster) -> None:
     """After the bounded wait; when it is back, the same store goes on, and what was committed is there."""
     with Store(own.url, busy_seconds=3) as store:

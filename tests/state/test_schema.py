@@ -22,9 +22,9 @@ from goalmode.domain.exits import ExitReason, GoalStatus
 from goalmode.domain.sandbox import SandboxMode
 from goalmode.domain.signals import StopReason
 from goalmode.errors import StoreError
-from goalmode.state import migrate
+from goalmode.state import goals, migrate
 from goalmode.state.store import Store
-from tests.state.builders import claim, new_goal, rows
+from tests.state.builders import claim, close, new_goal, rows
 
 
 @pytest.fixture
@@ -98,6 +98,38 @@ def test_wakeups_from_before_there_was_a_sandbox_had_none(store: Store, config: 
 
     assert rows(store, "SELECT sandbox FROM wakeups") == ["none"]
     assert rows(store, statement) == before
+
+
+@pytest.mark.sqlite
+def test_events_from_before_name_their_wakeups_by_number(store: Store, config: Config) -> None:
+    """Those of two kinds held ids, which are other numbers from the second goal on; all others stay as they are."""
+    for goal in (new_goal(store), new_goal(store)):
+        close(store, claim(store, goal))
+        claim(store, goals.get(store, goal.id))
+    statement = "SELECT goal, wakeup, kind FROM events ORDER BY id"
+    store.close()
+    command.downgrade(config, "0005")
+    for wakeup, kind in ((4, "servers"), (3, "fenced"), (2, "transition"), (1, "servers"), (None, "limits")):
+        rows(
+            store,
+            "INSERT INTO events (goal, wakeup, kind, data, at) VALUES (2, ?, ?, '{}', '')",
+            wakeup,
+            kind,
+        )
+    before = rows(store, statement)
+
+    command.upgrade(config, "head")
+
+    named = [
+        (2, 2, "servers"),
+        (2, 1, "fenced"),
+        (2, 2, "transition"),
+        (2, None, "servers"),
+        (2, None, "limits"),
+    ]
+    assert rows(store, statement) == named
+    command.downgrade(config, "0005")
+    assert rows(store, statement) == [*before[:3], (2, None, "servers"), before[-1]]
 
 
 def test_nothing_in_the_tables_is_for_sqlite_alone() -> None:

@@ -1,0 +1,113 @@
+"""Blocking work beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+
+import anyio
+import pytest
+
+from goalmode.tools import workers
+from goalmode.tools.workers import in_worker
+
+
+@pytest.fixture(autouse=True)
+def no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers of other tests stay theirs; those of this one end at once."""
+    monkeypatch.setattr(workers, "_idle", [])
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.01)
+
+
+def test_what_comes_of_it_comes_back() -> None:
+    """A result, or whatever was raised, with the caller's context."""
+    variable = contextvars.ContextVar("variable", default="")
+
+    def fail(error: BaseException) -> None:
+        raise error
+
+    async def run() -> None:
+        variable.set("mine")
+        assert await in_worker(lambda: (variable.get(), threading.current_thread().name)) == (
+            "mine",
+            "goalmode worker",
+        )
+        assert await in_worker(max, 1, 2) == 2
+        for error, raised in (
+            (KeyError("x"), KeyError),
+            (SystemExit(3), SystemExit),
+            (StopIteration(1), RuntimeError),
+        ):
+            with pytest.raises(raised):
+                await in_worker(fail, error)
+
+    anyio.run(run)
+
+
+def test_one_thread_does_what_comes_after_another_and_several_what_comes_at_once() -> None:
+    """As many as there are pieces of work at one time."""
+
+    async def run() -> None:
+        idents = [await in_worker(threading.get_ident) for _ in range(20)]
+        assert len(set(idents)) == 1
+        meet = threading.Barrier(5, timeout=10)
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(in_worker, meet.wait)
+
+    anyio.run(run)
+
+
+def test_who_is_cancelled_waits_for_the_end() -> None:
+    """So that nothing of a commit goes on behind a wakeup that has ended."""
+    begun, may_end, ended = threading.Event(), threading.Event(), []
+
+    def work() -> None:
+        begun.set()
+        assert may_end.wait(10)
+        ended.append(True)
+
+    async def run() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(in_worker, work)
+            await anyio.to_thread.run_sync(begun.wait, 10)
+            group.cancel_scope.cancel()
+            asyncio.get_running_loop().call_later(0.01, may_end.set)
+        assert ended == [True]
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await in_worker(ended.append, False)
+        assert ended == [True]
+
+    anyio.run(run)
+
+
+def test_a_thread_without_work_ends() -> None:
+    """Nothing is left of it."""
+
+    async def run() -> threading.Thread:
+        return await in_worker(threading.current_thread)
+
+    thread = anyio.run(run)
+    thread.join(10)
+
+    assert not thread.is_alive()
+    assert workers._idle == []
+    assert anyio.run(run) is not thread
+
+
+def test_a_task_that_asyncio_cancels_leaves_the_thread_usable() -> None:
+    """A future that was cancelled takes no result, and that is no error."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    async def run() -> int:
+        task = asyncio.create_task(in_worker(lambda: (begun.set(), may_end.wait(10))))
+        await asyncio.to_thread(begun.wait, 10)
+        task.cancel()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await in_worker(lambda: 7)
+
+    assert asyncio.run(run()) == 7
