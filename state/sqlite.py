@@ -22,6 +22,7 @@ from sqlalchemy.exc import DBAPIError, TimeoutError
 from sqlalchemy.util import LRUCache
 
 from goalmode.errors import BadInput, StoreBusy, StoreError
+from goalmode.state.kept import KeptEngine
 from goalmode.state.locks import check_locking
 
 PAGE_SIZE = 1024
@@ -109,7 +110,7 @@ class SqliteFile:
             connection.is_of(self.path, begin)
             return connection
 
-        return sa.Engine(
+        return KeptEngine(
             sa.QueuePool(opened, dialect=dialect),
             dialect,
             sa.make_url("sqlite://"),

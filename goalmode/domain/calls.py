@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from goalmode.domain.exits import Exit
 from goalmode.domain.work import StatePatch
@@ -98,8 +99,19 @@ def digest(text: str) -> str:
 
 def arguments_digest(raw: str) -> str:
     """By what equal arguments are known: as values, in whatever order; as they are written where they are none."""
+    return _remembered_digest(raw) if len(raw) <= REMEMBERED_LENGTH else _arguments_digest(raw)
+
+
+REMEMBERED_LENGTH = 2_000
+"""Characters of arguments whose digest is remembered: it is asked for four times a turn."""
+
+
+def _arguments_digest(raw: str) -> str:
     try:
         value = json.loads(raw) if raw.strip() else {}
         return digest(json.dumps(value, sort_keys=True, separators=(",", ":")))
     except (ValueError, RecursionError):
         return digest(raw)
+
+
+_remembered_digest = lru_cache(64)(_arguments_digest)

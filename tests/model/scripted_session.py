@@ -30,6 +30,7 @@ class ScriptedSession:
     kind: str = "text/event-stream"
     sent: list[Sent] = field(default_factory=list)
     closed: bool = False
+    connector: None = None
 
     async def post(self, url: Any, *, data: bytes, headers: Mapping[str, str], **_more: Any) -> _Answer:
         self.sent.append(Sent(str(url), data, headers))
