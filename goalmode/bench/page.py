@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from goalmode.bench.history import FOUND
 from goalmode.bench.table import Results, as_markdown, targets_grid
 from goalmode.bench.targets import BY_KEY, Mark, merged
 
@@ -70,6 +71,7 @@ def page(results: Results, at: datetime, command: str) -> str:
         _HOW,
         as_markdown(targets_grid(merged(results.figures))),
         *map(as_markdown, results.grids),
+        as_markdown(FOUND),
         _not_reached(results),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"

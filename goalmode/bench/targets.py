@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from goalmode.bench.limits import LIMITS
 from goalmode.bench.measure import Spread
 
 
@@ -71,7 +72,7 @@ def figure_of(key: str, spread: Spread, note: str) -> Figure:
     return Figure(key, spread.median, spread.low, spread.high, spread.count, note)
 
 
-TARGETS = (
+_TARGETS = (
     Target("cpu", "CPU per turn, all commits included", 2.0, 1.0, " × H"),
     Target("flat", "CPU per turn at turn 10,000 ÷ at turn 10", 1.25, 1.05),
     Target("stored", "database bytes per turn at 1,000 turns", 2.0, 0.7, " × P"),
@@ -87,6 +88,8 @@ TARGETS = (
     Target("help", "CPU of goalmode --help ÷ bare python", 7, 3),
     Target("memory", "peak memory over bare python", 60, 30, " MB"),
 )
+
+TARGETS = tuple(replace(target, limit=LIMITS.get(target.key, "")) for target in _TARGETS)
 """In the order in which they are shown."""
 
 BY_KEY = {target.key: target for target in TARGETS}
