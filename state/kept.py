@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import TimeoutError
 
 
 class KeptEngine(sa.Engine):
-    """Threads may share it. A connection in which anything failed is given back to the pool, and not kept."""
+    """Threads may share it. A connection in which anything failed is given back to the pool, and not kept.
 
-    def __init__(self, *given: Any, **more: Any) -> None:
+    Nobody waits in the pool, which must not be bounded: what is kept here does not come back to it.
+
+    Args:
+        most: transactions at once; further threads wait for their turn.
+        wait_seconds: how long they do.
+    """
+
+    def __init__(self, *given: Any, most: int, wait_seconds: float, **more: Any) -> None:
         super().__init__(*given, **more)
         self._idle: list[sa.Connection] = []
+        self._most, self._wait_seconds = most, wait_seconds
+        self._turns = threading.Semaphore(most)
         self._open = True
 
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
-        """One transaction."""
+        """One transaction.
+
+        Raises:
+            TimeoutError: SQLAlchemy's; the others took too long.
+        """
+        if not self._turns.acquire(timeout=self._wait_seconds):
+            raise TimeoutError(f"{self._most} transactions have not ended in {self._wait_seconds:g} seconds")
+        try:
+            with self._transaction() as connection:
+                yield connection
+        finally:
+            self._turns.release()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
         try:
             connection = self._idle.pop()
         except IndexError:

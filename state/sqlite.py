@@ -31,6 +31,9 @@ PAGE_SIZE = 1024
 BUSY_SECONDS = 60.0
 """How long other writers are waited out where nothing else is said."""
 
+READERS = 15
+"""Threads that read at once; further ones wait."""
+
 _MAGIC = b"SQLite format 3\x00"
 
 _in_use: dict[tuple[int, int], list[weakref.ref[SqliteFile]]] = {}
@@ -83,7 +86,10 @@ class SqliteFile:
 
         A transaction cannot change `synchronous`, so each class of commits has its own engine.
         """
-        engine = self._engine(lambda: _connect(self.path, "mode=rw", busy_seconds), "BEGIN IMMEDIATE")
+        # One at a time in this process: of several, SQLite would let all but one poll for the lock.
+        engine = self._engine(
+            lambda: _connect(self.path, "mode=rw", busy_seconds), "BEGIN IMMEDIATE", most=1, wait=busy_seconds
+        )
 
         @event.listens_for(engine, "connect")
         def connect(dbapi: Any, _record: object) -> None:
@@ -99,9 +105,14 @@ class SqliteFile:
         return engine
 
     def reading(self, *, busy_seconds: float) -> sa.Engine:
-        return self._engine(lambda: _open_reading(self.path, busy_seconds=busy_seconds), "BEGIN DEFERRED")
+        return self._engine(
+            lambda: _open_reading(self.path, busy_seconds=busy_seconds),
+            "BEGIN DEFERRED",
+            most=READERS,
+            wait=busy_seconds,
+        )
 
-    def _engine(self, connect: Callable[[], Connection], begin: str) -> sa.Engine:
+    def _engine(self, connect: Callable[[], Connection], begin: str, *, most: int, wait: float) -> sa.Engine:
         """Its transactions begin with `begin`, in the file that is at the path now, and in no other."""
         dialect = _dialect()
 
@@ -111,9 +122,11 @@ class SqliteFile:
             return connection
 
         return KeptEngine(
-            sa.QueuePool(opened, dialect=dialect),
+            sa.QueuePool(opened, max_overflow=-1, dialect=dialect),
             dialect,
             sa.make_url("sqlite://"),
+            most=most,
+            wait_seconds=wait,
             execution_options={"compiled_cache": _compiled},
             hide_parameters=True,
         )

@@ -35,12 +35,15 @@ def update(
     where: Mapping[str, Any],
     *,
     add: Mapping[str, int] = NOTHING,
+    beyond: Mapping[str, tuple[sa.ColumnElement[int], int]] = MappingProxyType({}),
     **values: Any,
 ) -> int:
     """Change the rows whose columns are as in `where`, None meaning NULL; returns how many they are.
 
     Args:
         add: what to add to numbers.
+        beyond: numbers that the database finds itself, by its clock perhaps, and what to add to each. For one column it
+            is always the same expression.
     """
 
     def statement() -> sa.ClauseElement:
@@ -49,10 +52,12 @@ def update(
             for name, value in where.items()
         ]
         changes = {name: table.c[name] + _bind(table, name, "add_") for name in add}
+        changes |= {name: start + _bind(table, name, "beyond_") for name, (start, _) in beyond.items()}
         return sa.update(table).where(*found).values(changes | {name: _bind(table, name) for name in values})
 
     bound = {f"where_{name}": value for name, value in where.items() if value is not None}
     bound |= {f"add_{name}": value for name, value in add.items()}
+    bound |= {f"beyond_{name}": value for name, (_, value) in beyond.items()}
     bound |= values
     return (
         _made(("update", table.name, *where, *bound), connection.dialect, statement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -147,13 +147,13 @@ class Store:
         served = self.database.lease_now
         return served if served is not None and isinstance(self.clock, SystemClock) else self.clock.lease_ms()
 
-    def lease_ms(self, connection: sa.Connection | None = None) -> int:
-        """The same as a number, asked for in the transaction of `connection` if there is one."""
+    def lease_ms(self) -> int:
+        """The same as a number."""
         now = self.lease_now()
         if isinstance(now, int):
             return now
-        with self.reading() if connection is None else nullcontext(connection) as asked:
-            return int(asked.execute(sa.select(now)).scalar_one())
+        with self.reading() as connection:
+            return int(connection.execute(sa.select(now)).scalar_one())
 
     def is_void(self, lease: Lease, *, now_ms: int | None = None) -> bool:
         """Whether somebody else may take over from the owner of an open wakeup; `now_ms` is of `lease_ms`."""

@@ -268,8 +268,13 @@ def _renew(
     **changes: Any,
 ) -> None:
     open_here = {"id": claimed.wakeup, "fence": claimed.fence, "exit_reason": None}
-    lease_ms = store.lease_ms(connection) + store.lease_length
-    renewed = statements.update(connection, t.wakeups, open_here, add=add, lease_ms=lease_ms, **changes)
+    now, length = store.lease_now(), store.lease_length
+    served = (
+        {} if isinstance(now, int) else {"lease_ms": (now, length)}
+    )  # By its clock, without asking for it first.
+    if isinstance(now, int):
+        changes["lease_ms"] = now + length
+    renewed = statements.update(connection, t.wakeups, open_here, add=add, beyond=served, **changes)
     if renewed != 1:
         raise Fenced
 

@@ -31,11 +31,13 @@ NOBODY = "http://127.0.0.1:9/v1"
 _OF_A_GOAL = ("goal_revisions", "requirements", "deliverables", "protected_files")
 _CONCURRENCY = 4
 _LISTED = 50
+_DUE = 1_000
+"""Goals of a crowd that are due while a server looks at it again and again; the others are due a day later."""
 
 
 def among(*, directory: str, count: int, times: int = 15) -> dict[str, float]:
     """In a store of `count` goals that are all due: CPU milliseconds to find what is due, to claim and close a goal, to
-    list a page of goals, and to show one; medians.
+    list a page of goals, and to show one; then, with at most a thousand due, to look as a server does. Medians.
     """
     path = Path(directory) / f"{count}-goals.sqlite"
     with Store(str(path)) as store:
@@ -46,12 +48,14 @@ def among(*, directory: str, count: int, times: int = 15) -> dict[str, float]:
         lookout = Lookout(store, (owner,))
         middle = goals.get(store, (count + 1) // 2)
         _refuse_other_shape(show(store, first.id), show(store, middle.id))
-        return {
+        found = {
             "due": _cpu_ms(times, lambda: lookout.due((), _CONCURRENCY)),
             "claim": _cpu_ms(times, lambda: _claim_and_close(Measured.known(store, middle, NOBODY))),
             "list": _cpu_ms(times, lambda: listing(store, limit=_LISTED)),
             "show": _cpu_ms(times, lambda: show(store, middle.id)),
         }
+        _postpone(path)
+        return {**found, "look": _cpu_ms(times, lambda: (lookout.watch(), lookout.due((), _CONCURRENCY)))}
 
 
 def multiply(path: Path, count: int) -> None:
@@ -72,6 +76,12 @@ def multiply(path: Path, count: int) -> None:
                 f"FROM {own} AS own, (SELECT id FROM goals WHERE id > 1) AS others"
             )
         connection.execute("COMMIT")
+
+
+def _postpone(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        later = "strftime('%Y-%m-%d %H:%M:%f000', next_wakeup_at, '+1 day')"
+        connection.execute(f"UPDATE goals SET next_wakeup_at = {later} WHERE id > {_DUE}")
 
 
 def together(*, base_url: str, directory: str, count: int, turns: int) -> dict[str, float]:
