@@ -7,7 +7,6 @@ goals' own index is asked which goals are due. A ceiling is such a time too.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -161,10 +160,10 @@ def open_of(connection: sa.Connection, goal: int) -> list[Open]:
 
 def to_watch(
     connection: sa.Connection, labels: Collection[str], *, beyond: int, limit: int
-) -> tuple[list[Open], int]:
+) -> tuple[list[Open], list[str], int]:
     """Sources that only looking tells of, of active goals that nobody runs; and where to go on, 0 for the start.
 
-    One of unknown shape is left out here: it is told when its goal is woken.
+    Between them what is wrong with those of unknown shape, which hide no others.
     """
     statement = (
         _with_goals()
@@ -172,12 +171,17 @@ def to_watch(
         .order_by(_S.id)
         .limit(limit)
     )
-    rows, found = each(connection, statement, _name, _S.id), []
+    rows = each(connection, statement, _name, _S.id, t.goals.c.uid)
+    found: list[Open] = []
+    faults: list[str] = []
     for row, fault in rows:
-        with suppress(StoreUnreadable):
-            if fault is None:
-                found.append(_open(row))
-    return found, rows[-1][0].id if len(rows) == limit else 0
+        try:
+            if fault is not None:
+                raise fault
+            found.append(_open(row))
+        except StoreUnreadable as error:
+            faults.append(f"goal {row.uid}: {error}")
+    return found, faults, rows[-1][0].id if len(rows) == limit else 0
 
 
 def fire(store: Store, firings: Sequence[Firing], *, now: datetime) -> bool:

@@ -32,6 +32,9 @@ _PATTERNS = (
 The hints of a pattern that ignores case have no i and no s: to `(?i)`, ı is an i and ſ an s; to `lower`, they are not.
 """
 
+_AT_ONCE, _OVERLAP = 65_536, 16
+"""Characters that are looked at together for hints, and those that are looked at twice: more than a hint has."""
+
 _LETS_IN = re.compile(r"(?i)key|token|secret|sig|pass|auth|cred|code")
 """In the name of a URL's parameter."""
 
@@ -66,22 +69,26 @@ class Redactor:
         if any(form in text for form in self._forms):
             text, total = self._known.subn(MARK, text)
         # What is struck out from here on brings no hint into the text. All patterns need a character that no word has.
-        hinted = [] if text.isidentifier() else _hinted(text.lower())
+        hinted = [] if text.isidentifier() else _hinted(text)
         for pattern in (*hinted, *self._patterns):
             text, n = pattern.subn(lambda m: m.group(1) + MARK, text)
             total += n
         return text, total
 
 
-def _hinted(lower: str) -> list[re.Pattern[str]]:
+def _hinted(text: str) -> list[re.Pattern[str]]:
     """The patterns that may match a text, by its hints."""
     found = []
-    for hints, pattern in _PATTERNS:
-        for hint in hints:  # Not `any`: asked for every text that is stored.
-            if hint in lower:
-                found.append(pattern)
-                break
-    return found
+    rest = list(_PATTERNS)
+    for start in range(0, len(text), _AT_ONCE):  # In lower case piece by piece: a text may have megabytes.
+        lower = text[start : start + _AT_ONCE + _OVERLAP].lower()
+        for one in rest[:]:
+            for hint in one[0]:  # Not `any`: asked for every text that is stored.
+                if hint in lower:
+                    found.append(one)
+                    rest.remove(one)
+                    break
+    return [pattern for _, pattern in sorted(found, key=_PATTERNS.index)]
 
 
 class Redactors(Redactor):

@@ -25,14 +25,17 @@ class Lookout:
     labels: Collection[str]
     crowd: Crowd = field(default_factory=Crowd)
     _beyond: int = field(default=0, init=False)
+    _told: set[str] = field(default_factory=set, init=False)
 
     def watch(self) -> list[Event]:
-        """Fire the sources that only looking tells of; returns what is to be told of it."""
+        """Fire the sources that only looking tells of; returns what is to be told of it: what nobody can read, once."""
         with self.store.reading() as connection:
-            found, self._beyond = wake_sources.to_watch(
+            found, faults, self._beyond = wake_sources.to_watch(
                 connection, self.labels, beyond=self._beyond, limit=LOOKED_AT
             )
-        return [
+        new = [fault for fault in faults if fault not in self._told]
+        self._told.update(new)
+        return [Event("store", {"detail": fault}) for fault in new] + [
             Event("source", {"goal": f.open.uid, "source": f.open.source.label, "reason": f.reason})
             for f in fire_what_came(self.store, found)
         ]

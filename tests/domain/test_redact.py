@@ -135,3 +135,11 @@ def test_hints_lose_no_match_of_a_pattern(data: st.DataObject) -> None:
         total += found
 
     assert Redactor().count(text) == (expected, total)
+
+
+@pytest.mark.parametrize("before", range(65_530, 65_540))
+def test_a_key_is_found_wherever_it_stands_in_a_long_text(before: int) -> None:
+    """Hints are looked for piece by piece; none is lost between two pieces."""
+    text = "." * before + "sk-" + "a" * 20
+
+    assert Redactor()(text) == "." * before + MARK

@@ -44,7 +44,7 @@ def source(store: Store, goal: Goal, number: int = 1) -> WakeSource:
 def look(store: Store) -> list[str]:
     """What a server does with the sources that only looking tells of; returns the reasons."""
     with store.reading() as connection:
-        found, _ = wake_sources.to_watch(connection, [store.owner.host_label], beyond=0, limit=100)
+        found, _, _ = wake_sources.to_watch(connection, [store.owner.host_label], beyond=0, limit=100)
     return [firing.reason for firing in fire_what_came(store, found)]
 
 

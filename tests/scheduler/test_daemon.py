@@ -216,7 +216,7 @@ def test_a_wake_source_that_nobody_can_read_stops_no_server(park: Park) -> None:
 
     assert park.endings(other) == ["CURRENT_TASK_DONE"]
     [told] = park.told("store")
-    assert "a time of a wake source that is stored is none" in told["detail"]
+    assert told["detail"] == f"goal {goal.uid}: wake source S1: ceiling_at is 'soon', a time was expected"
     resume_goal(park.store, park.now(goal))
     park.intervals(server, 1)
     assert [told["reason"] for told in park.told("skipped")] == ["StoreUnreadable"]

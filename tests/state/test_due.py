@@ -139,10 +139,12 @@ def test_a_source_that_is_none_hides_no_other(store: Store, column: str, value: 
     rows(store, f"UPDATE wake_sources SET {column} = ? WHERE goal = 2", value)
 
     with store.reading() as connection:
-        found, beyond = wake_sources.to_watch(connection, [store.owner.host_label], beyond=0, limit=3)
+        found, faults, beyond = wake_sources.to_watch(connection, [store.owner.host_label], beyond=0, limit=3)
 
     assert [one.goal for one in found] == [1, 3]
     assert beyond == 3
+    [fault] = faults
+    assert fault.startswith(f"goal {goals.get(store, 2).uid}: ")
 
 
 @pytest.mark.sqlite
