@@ -107,13 +107,16 @@ class _Made:
     Attributes:
         names: of its values in order, where the driver takes them so; None where it takes them by name.
         convert: how a value becomes what the driver takes, where it does not go as it is.
+        fixed: values that stand in its expressions.
     """
 
     sql: str
     names: tuple[str, ...] | None
     convert: Mapping[str, Callable[[Any], Any]]
+    fixed: Mapping[str, Any]
 
     def run(self, connection: sa.Connection, values: dict[str, Any]) -> sqlite3.Cursor | sa.CursorResult[Any]:
+        values |= self.fixed
         for name, convert in self.convert.items():
             values[name] = convert(values[name])
         given = values if self.names is None else tuple([values[name] for name in self.names])
@@ -139,5 +142,6 @@ def _made(what: tuple[str, ...], dialect: sa.Dialect, statement: Callable[[], sa
             for name, bind in compiled.binds.items()
         }
         convert = {name: processor for name, processor in processors.items() if processor is not None}
-        found = _ALL[key] = _Made(compiled.string, names, convert)
+        fixed = {name: value for name, value in compiled.params.items() if value is not None}
+        found = _ALL[key] = _Made(compiled.string, names, convert, fixed)
     return found
