@@ -60,7 +60,16 @@ class Credentials:
 def credentials(settings: Settings, environ: Mapping[str, str], *more: ModelProfile) -> Credentials:
     """All that this user has configured: of every model and every MCP server, in use or not, and of `more` models."""
     models = of_models((*settings.models.values(), *more), environ)
-    return models | _of_servers(settings, environ) | Credentials(patterns=settings.redact)
+    return (
+        models | _of_store(environ) | _of_servers(settings, environ) | Credentials(patterns=settings.redact)
+    )
+
+
+def _of_store(environ: Mapping[str, str]) -> Credentials:
+    """The password of a PostgreSQL server, as its own programs and ours look for it."""
+    own = environ.get("PGPASSWORD", "")
+    found = (*([own] if own else []), *url_secrets(environ.get("GOALMODE_STORE", "")))
+    return Credentials(found, frozenset({"PGPASSWORD"}), found)
 
 
 def of_models(profiles: Iterable[ModelProfile], environ: Mapping[str, str]) -> Credentials:

@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable
-from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
+from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 
 MARK = "[redacted]"
 
@@ -127,12 +127,15 @@ def url_secrets(url: str) -> tuple[str, ...]:
     Not every word in it: `user` and `api-version=preview` would be struck out of paths and of what tools print.
     """
     parts = urlsplit(url)
-    keys = [
-        value
-        for name, value in parse_qsl(parts.query)
-        if _LETS_IN.search(name) or len(value) >= _LONG_ENOUGH_FOR_A_KEY
-    ]
-    return tuple(text for text in (parts.password or parts.username, *keys) if text)
+    found = [parts.password or parts.username or ""]
+    for written in parts.query.split("&"):
+        name, equals, value = written.partition("=")
+        value = value if equals else name
+        if _LETS_IN.search(name) or len(value) >= _LONG_ENOUGH_FOR_A_KEY:
+            found.append(value)
+    # As it is written, and as it is meant: a server that takes it tells of the latter.
+    told = [form for text in found for form in (text, unquote(text), unquote_plus(text))]
+    return tuple(dict.fromkeys(text for text in told if text))
 
 
 def _forms(secret: str) -> set[str]:

@@ -6,8 +6,11 @@ text that comes back is struck clean of them before it can become part of an err
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import io
 import os
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -16,15 +19,17 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from urllib.request import getproxies, proxy_bypass
+from weakref import WeakSet
 
 import aiohttp
+import anyio
 import anyio.lowlevel
 import certifi
 from yarl import URL
 
 from goalmode.domain.address import is_web_address
 from goalmode.domain.clock import Clock
-from goalmode.domain.redact import Redactor
+from goalmode.domain.redact import Redactor, url_secrets
 from goalmode.domain.signals import ErrorKind
 from goalmode.domain.text import one_line
 from goalmode.errors import ModelError
@@ -38,6 +43,10 @@ MAX_MESSAGE = 500
 MAX_HEADER = 64 * 1024
 """Bytes of one line of an answer's head: gateways put whole policies into them."""
 CONNECT_SECONDS = 30.0
+RESEND_SECONDS = 0.25
+"""After which a kept connection that breaks was not closed before the request came: the server may be working on it."""
+WRITTEN_AT_ONCE = 1024 * 1024
+"""Bytes of a request; a longer one is written in pieces."""
 
 
 def bearer(api_key: str) -> Mapping[str, str]:
@@ -70,12 +79,15 @@ class Http:
         self._own_loop: object = None
         self._timeout, self._clock = timeout_seconds, clock
         url, self._query = _parsed(base_url)
-        self._url = url.with_user(None).with_query(None)
+        self._url = url.with_user(None).with_query(None).with_fragment(None)
+        self._proxy = proxy_for(url)
         self.host = url.host_port_subcomponent or ""
         pair = f"{url.user or ''}:{url.password or ''}" if url.user or url.password else ""
         secrets = [api_key or "", url.raw_password or "", url.password or "", pair]
         secrets += [value for _, value in parse_qsl(self._query)]
-        self._redact = Redactor(secrets)
+        secrets += [part.partition("=")[2] or part for part in self._query.split("&")]
+        self._redact = Redactor((*secrets, *url_secrets(self._proxy or "")))
+        self._own_url = re.compile(rf"{re.escape(str(self._url).rstrip('/'))}[^\s'\"]*")
         self._headers = {"content-type": "application/json", "accept": "text/event-stream", **headers}
         if pair:
             self._headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
@@ -98,13 +110,16 @@ class Http:
                     raise self.failure(response.status, await _head(response), response.headers)
                 began = True
                 yield response
-        except aiohttp.ServerTimeoutError:
+        except TimeoutError:
             raise self.error(
                 ErrorKind.TIMEOUT, f"nothing was heard for {self._timeout:g} seconds", began=began
             ) from None
         except (aiohttp.ClientError, OSError) as lost:
             kind = ErrorKind.STREAM_CUT if began else ErrorKind.CONNECTION
-            raise self.error(kind, f"{type(lost).__name__}: {lost}", began=began) from None
+            said = lost.message if isinstance(lost, aiohttp.ClientResponseError) else str(lost)
+            raise self.error(kind, f"{type(lost).__name__}: {said}", began=began) from None
+        except UnicodeError:
+            raise self.error(ErrorKind.BAD_REQUEST, "base_url names a host that no server can have") from None
 
     def failure(self, status: int, body: bytes | str, headers: Mapping[str, str]) -> ModelError:
         """The error that a provider's answer is."""
@@ -122,6 +137,7 @@ class Http:
 
     def error(self, kind: ErrorKind, text: str, *, began: bool = True) -> ModelError:
         """An error of ours about this provider's answer."""
+        text = self._own_url.sub("its address", text)  # A token may be anywhere in it.
         message = one_line(f"{self.host}: {self._shown(text, MAX_MESSAGE)}", MAX_MESSAGE)
         return ModelError(kind, message, status=200 if began else None)
 
@@ -135,15 +151,17 @@ class Http:
         return one_line(self._redact(text), limit)
 
     async def _send(self, path: str, body: bytes) -> aiohttp.ClientResponse:
-        client = self._client()
+        client, started = self._client(), self._clock.monotonic()
         connector = client.connector
         opened = connector.opened if isinstance(connector, _Connector) else None
         try:
             return await self._send_once(client, path, body)
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            if not isinstance(connector, _Connector) or connector.opened != opened:
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as lost:
+            kept = isinstance(connector, _Connector) and connector.opened == opened
+            begun = isinstance(getattr(lost, "message", None), aiohttp.http.RawResponseMessage)
+            if not kept or begun or self._clock.monotonic() - started > RESEND_SECONDS:
                 raise
-        # The server closed a kept connection just as it was used again: it has not seen the request.
+        # The server closed a kept connection just as it was used again.
         return await self._send_once(client, path, body)
 
     async def _send_once(
@@ -151,7 +169,15 @@ class Http:
     ) -> aiohttp.ClientResponse:
         query = f"?{self._query}" if self._query else ""
         url = URL(f"{self._url}".rstrip("/") + path + query, encoded=True)
-        return await client.post(url, data=body, headers=self._headers, allow_redirects=False)
+        data = body if len(body) <= WRITTEN_AT_ONCE else io.BytesIO(body)
+        # aiohttp's own limits are on connecting and on silence; a server that does not read is silent in another way.
+        try:
+            with anyio.fail_after(3 * self._timeout):
+                return await client.post(url, data=data, headers=self._headers, allow_redirects=False)
+        except BaseException:
+            if isinstance(client.connector, _Connector):
+                client.connector.cut()
+            raise
 
     def _client(self) -> aiohttp.ClientSession:
         if self._given is not None:
@@ -164,13 +190,14 @@ class Http:
         return self._own
 
     def _opened(self) -> aiohttp.ClientSession:
-        encrypted = self._url.scheme == "https"  # Elsewhere no certificates need be loaded.
+        # Elsewhere no certificates need be loaded.
+        encrypted = self._url.scheme == "https" or (self._proxy or "").startswith("https:")
         return aiohttp.ClientSession(
             connector=_Connector(ssl=_certificates() if encrypted else False),
             timeout=aiohttp.ClientTimeout(
-                sock_connect=min(self._timeout, CONNECT_SECONDS), sock_read=self._timeout
+                connect=min(self._timeout, CONNECT_SECONDS), sock_read=self._timeout
             ),
-            proxy=proxy_for(self._url),
+            proxy=self._proxy,
             cookie_jar=aiohttp.DummyCookieJar(),
             max_line_size=MAX_HEADER,
             max_field_size=MAX_HEADER,
@@ -203,12 +230,24 @@ async def _head(response: aiohttp.ClientResponse) -> bytes:
 class _Connector(aiohttp.TCPConnector):
     """Counts the connections that it opens: a request for which it opened none was sent on a kept one."""
 
-    opened = 0
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.opened = 0
+        self._transports: WeakSet[asyncio.Transport] = WeakSet()
 
     async def _create_connection(self, *given: Any, **more: Any) -> Any:
         # Not by tracing, which costs a tenth of a request in events that nobody listens to.
         self.opened += 1
-        return await super()._create_connection(*given, **more)
+        protocol = await super()._create_connection(*given, **more)
+        if protocol.transport is not None:
+            self._transports.add(protocol.transport)
+        return protocol
+
+    def cut(self) -> None:
+        """Send nothing more on connections that are being closed: of a call that was given up, nothing is to arrive."""
+        for transport in self._transports:
+            if transport.is_closing():
+                transport.abort()
 
 
 @cache
@@ -219,21 +258,34 @@ def _certificates() -> ssl.SSLContext:
 
 
 def proxy_for(url: URL) -> str | None:
-    """The proxy that the environment, or the system, names for this address; none for this machine itself."""
+    """The proxy that the environment, or the system, names for this address; none for this machine itself.
+
+    Raises:
+        ModelError: it is no proxy that HTTP can go through; nothing of it is repeated, since it may hold a password.
+    """
     host = url.host or ""
-    if is_loopback(host) or proxy_bypass(host):
+    if is_loopback(host) or proxy_bypass(f"{host}:{url.port}"):
         return None
     known = getproxies()
-    return known.get(url.scheme) or known.get("all")
+    named = known.get(url.scheme) or known.get("all")
+    if not named:
+        return None
+    proxy = named if "://" in named else f"http://{named}"
+    if not is_web_address(proxy):
+        raise ModelError(
+            ErrorKind.BAD_REQUEST, "the proxy of the environment is not an http or https address"
+        )
+    return proxy
 
 
 def _parsed(base_url: str) -> tuple[URL, str]:
     """The address, and its query as it was written where that can be sent: a signature may be of exactly that."""
     try:
         url = URL(base_url) if is_web_address(base_url) else URL()
-    except ValueError:
-        url = URL()
-    if not url.host:
+        known = bool(url.host)
+    except ValueError:  # Also what no encoding of names takes.
+        url, known = URL(), False
+    if not known:
         raise ModelError(ErrorKind.BAD_REQUEST, "base_url is not an http or https address")
     written = urlsplit(base_url).query
     return url, written if written.isascii() and " " not in written else url.raw_query_string

@@ -7,6 +7,7 @@ limiter first. Here there are as many threads as pieces of work at once; one tha
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import queue
 import threading
@@ -27,6 +28,8 @@ Result = TypeVar("Result")
 _idle: list[_Worker] = []
 """The one that worked last is last: it is taken first, so that the others can end."""
 
+_busy: set[_Worker] = set()
+
 
 async def in_worker(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
     """What `function` returns or raises. Whoever is cancelled meanwhile waits for its end all the same."""
@@ -37,6 +40,7 @@ async def in_worker(function: Callable[P, Result], *args: P.args, **kwargs: P.kw
     except IndexError:
         worker = _Worker()
         worker.start()
+    _busy.add(worker)
     worker.jobs.put(job)
     with anyio.CancelScope(shield=True):
         await job.done
@@ -73,7 +77,7 @@ class _Job:
 class _Worker(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="goalmode worker", daemon=True)
-        self.jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
 
     def run(self) -> None:
         while True:
@@ -85,10 +89,27 @@ class _Worker(threading.Thread):
                 except ValueError:  # Taken this moment: its next job is on the way.
                     continue
                 return
+            if job is None:
+                return
             outcome = job.run()
+            _busy.discard(self)
             _idle.append(self)  # First: whoever goes on with the outcome may have more to do.
             job.tell(outcome)
             del job, outcome
 
 
-os.register_at_fork(after_in_child=_idle.clear)
+@atexit.register
+def _finish() -> None:
+    """A commit is seen through, though nobody waits for it any more."""
+    for worker in list(_busy):
+        worker.jobs.put(None)
+        worker.join()
+
+
+def _forget() -> None:
+    """A child has none of its parent's threads."""
+    _idle.clear()
+    _busy.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

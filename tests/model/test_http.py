@@ -1,0 +1,189 @@
+"""Connections and what goes wrong with them, below any wire format."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import anyio
+import pytest
+from aiohttp.http import RawResponseMessage
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from goalmode.domain.messages import Request, User
+from goalmode.domain.profile import ModelProfile
+from goalmode.domain.signals import ErrorKind
+from goalmode.errors import ModelError
+from goalmode.model import http
+from goalmode.model.http import proxy_for
+from goalmode.model.wire.openai_chat import OpenAIChat
+from goalmode.testing.steps import raw, text
+
+from .conftest import Asked
+
+Ask = Callable[..., Asked]
+
+SECRETS = ("ab%2fcd%2fef%61ghsecret", "ab/cd/efaghsecret", "tok3nWITHOUTname")
+
+
+@pytest.mark.parametrize("answer", [b"NONSENSE\r\n\r\n", b"HTTP/1.1 200 OK\r\nbad header\r\n\r\n", b""])
+@pytest.mark.parametrize("query", [f"?code={SECRETS[0]}", f"?{SECRETS[2]}", ""])
+def test_nothing_of_an_address_is_told(ask: Ask, answer: bytes, query: str) -> None:
+    """Whatever a library says of an answer that is none, and wherever in the address a token is."""
+    error = ask([raw(answer)], url=lambda base: f"{base}{query}").error
+
+    assert error.kind is ErrorKind.CONNECTION
+    assert "127.0.0.1" in error.message
+    assert [secret for secret in SECRETS if secret in error.message] == []
+
+
+@pytest.mark.parametrize(
+    ("named", "used"),
+    [
+        ("proxy.invalid:3128", "http://proxy.invalid:3128"),
+        ("user:canary-word@proxy.invalid:3128", "http://user:canary-word@proxy.invalid:3128"),
+        ("https://proxy.invalid", "https://proxy.invalid"),
+        ("", None),
+    ],
+)
+def test_a_proxy_may_be_named_without_its_scheme(
+    monkeypatch: pytest.MonkeyPatch, named: str, used: str | None
+) -> None:
+    """As most people do."""
+    monkeypatch.setenv("https_proxy", named)
+
+    assert proxy_for(URL("https://provider.invalid/v1")) == used
+    assert proxy_for(URL("https://127.0.0.1:8443/v1")) is None
+    monkeypatch.setenv("no_proxy", "provider.invalid:443")
+    assert proxy_for(URL("https://provider.invalid/v1")) is None
+
+
+@pytest.mark.parametrize(
+    "named", ["socks5://user:canary-word@proxy.invalid:1080", "http://", "http://u:canary-word@:1"]
+)
+def test_a_proxy_that_http_cannot_go_through_is_refused_unseen(
+    monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """When the model is made, and not as a connection that fails again and again."""
+    monkeypatch.setenv("all_proxy", named)
+
+    with pytest.raises(ModelError, match="proxy of the environment") as caught:
+        OpenAIChat(ModelProfile("m", "openai", "m", "https://provider.invalid/v1"), None)
+    assert "canary" not in str(caught.value)
+
+
+def _ask_at(address: str, said: str = "Go.", **profile: Any) -> ModelError:
+    async def ask() -> None:
+        model = OpenAIChat(ModelProfile("m", "openai", "m", address, **profile), None)
+        try:
+            await model.complete(Request((User(said),), (), 10))
+        finally:
+            await model.aclose()
+
+    with pytest.raises(ModelError) as caught:
+        anyio.run(ask)
+    return caught.value
+
+
+def test_a_host_that_no_server_can_have_is_the_users_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late it shows."""
+
+    def none(*_: object, **__: object) -> None:
+        raise UnicodeError("label too long")
+
+    monkeypatch.setattr(socket, "getaddrinfo", none)
+
+    for host in ("xn--", "x" * 70 + ".invalid"):
+        assert _ask_at(f"http://{host}/v1").kind is ErrorKind.BAD_REQUEST
+
+
+def test_a_server_that_does_not_read_is_a_timeout() -> None:
+    """Megabytes that are not taken are silence too."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = "http://{}:{}/v1".format(*server.getsockname()[:2])
+        error = _ask_at(address, "x" * 30_000_000, timeout_seconds=0.05)
+
+    assert error.kind is ErrorKind.TIMEOUT
+
+
+_HEAD: Any = RawResponseMessage(
+    aiohttp.HttpVersion11, 200, "OK", CIMultiDictProxy(CIMultiDict()), (), False, None, False, False
+)
+BEGUN = aiohttp.ServerDisconnectedError(_HEAD)
+
+
+@pytest.mark.parametrize(
+    ("lost", "after", "opens", "sent"),
+    [
+        (aiohttp.ServerDisconnectedError(), 0.2, False, 2),
+        (aiohttp.ClientOSError(104, "reset"), 0.0, False, 2),
+        (aiohttp.ServerDisconnectedError(), 0.3, False, 1),
+        (aiohttp.ServerDisconnectedError(), 0.0, True, 1),
+        (BEGUN, 0.0, False, 1),
+        (aiohttp.ServerTimeoutError(), 0.0, False, 1),
+    ],
+    ids=["closed", "reset", "closed late", "a new connection", "half an answer", "silence"],
+)
+def test_only_what_was_not_seen_is_sent_again(
+    monkeypatch: pytest.MonkeyPatch, clock: Any, lost: Exception, after: float, opens: bool, sent: int
+) -> None:
+    """A kept connection that the server had closed: it breaks at once, and before any answer."""
+    tries: list[str] = []
+
+    async def fails(client: aiohttp.ClientSession, path: str, body: bytes) -> None:
+        tries.append(path)
+        clock.slept.append(after)
+        assert isinstance(client.connector, http._Connector)
+        client.connector.opened += opens
+        raise lost
+
+    async def send() -> None:
+        one = http.Http("http://127.0.0.1/v1", None, timeout_seconds=1, clock=clock)
+        monkeypatch.setattr(one, "_send_once", fails)
+        try:
+            await one._send("/x", b"{}")
+        finally:
+            await one.aclose()
+
+    with pytest.raises(type(lost)):
+        anyio.run(send)
+    assert len(tries) == sent
+
+
+_LEAVES = """
+import asyncio, signal, sys, threading, time
+from goalmode.tools.workers import in_worker
+begun = threading.Event()
+def work():
+    begun.set()
+    time.sleep(0.3)
+    print("seen through", flush=True)
+async def main():
+    threading.Thread(target=lambda: (begun.wait(), signal.raise_signal(signal.SIGINT))).start()
+    await in_worker(work)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.long
+def test_a_program_that_ends_sees_its_commits_through() -> None:
+    """Also one that is not ours, and takes an interrupt as Python does."""
+    done = subprocess.run(
+        [sys.executable, "-c", _LEAVES], capture_output=True, text=True, timeout=30, check=False
+    )
+
+    assert "seen through" in done.stdout
+
+
+def test_a_request_of_megabytes_arrives_whole(ask: Ask) -> None:
+    """Written in pieces, and without a word of the library's about it."""
+    long: Any = Request((User("x" * 3_000_000),), (), 10)
+
+    asked = ask([text("Hi.")], long)
+    assert asked.reply.text == "Hi."
+    assert len(asked.stub.requests[0].raw) > 3_000_000
