@@ -9,7 +9,7 @@ LIMITS: Mapping[str, str] = {
         "H does one of each: one request that is not streamed, one parse, one commit. A turn here has two commits in "
         "which a dozen statements run, a streamed answer, three counts of tokens, a lock and a fence before its tool, "
         "four hops to a thread, and a tenth of a context rendered anew. The profile is flat, no part of it has more "
-        "than a seventh: what is left is the number of steps. Each is run once in ten milliseconds, and takes two or "
+        "than a fifth: what is left is the number of steps. Each is run once in ten milliseconds, and takes two or "
         "three times what it takes in a loop."
     ),
     "flat": "Indexes are deeper, and fewer of their pages are in the cache.",
