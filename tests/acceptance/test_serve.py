@@ -148,12 +148,23 @@ def test_kill_minus_nine_and_another_server(goalmode: Command, workspace: Path, 
 def test_two_servers_on_one_store(goalmode: Command, workspace: Path, provider: Provider) -> None:
     """B52: twenty due goals and two processes: each wakeup starts once, both live, and both did their part."""
     made = [goalmode.new(f"Goal {n}.", workspace, provider.url, "--deliverable", "marks") for n in range(20)]
-    provider.follow(work)
+    both = threading.Event()
+
+    def together(request: Any, number: int) -> Any:
+        assert both.wait(60)  # The one that starts first would otherwise have done everything.
+        return work(request, number)
+
+    provider.follow(together)
     servers = [goalmode.start("serve", *FAST, "--json") for _ in range(2)]
+
+    def begun() -> bool:
+        return stores.rows(goalmode.url, "SELECT count(DISTINCT pid) FROM wakeups") == [2]
 
     def done() -> bool:
         return stores.rows(goalmode.url, "SELECT count(*) FROM goals WHERE status <> 'DONE'") == [0]
 
+    servers[0].until(begun, "both have begun")
+    both.set()
     servers[0].until(done, "all goals are done")
     for server in servers:
         server.signal(signal.SIGTERM)
