@@ -78,6 +78,7 @@ class Http:
         self._own: aiohttp.ClientSession | None = None
         self._own_loop: object = None
         self._timeout, self._clock = timeout_seconds, clock
+        self._connect_seconds = min(timeout_seconds, CONNECT_SECONDS)
         url, self._query = _parsed(base_url)
         self._url = url.with_user(None).with_query(None).with_fragment(None)
         self._proxy = proxy_for(url)
@@ -110,10 +111,11 @@ class Http:
                     raise self.failure(response.status, await _head(response), response.headers)
                 began = True
                 yield response
-        except TimeoutError:
-            raise self.error(
-                ErrorKind.TIMEOUT, f"nothing was heard for {self._timeout:g} seconds", began=began
-            ) from None
+        except TimeoutError as late:
+            said = f"nothing was heard for {self._timeout:g} seconds"
+            if isinstance(late, aiohttp.ConnectionTimeoutError):
+                said = f"no connection within {self._connect_seconds:g} seconds"
+            raise self.error(ErrorKind.TIMEOUT, said, began=began) from None
         except (aiohttp.ClientError, OSError) as lost:
             kind = ErrorKind.STREAM_CUT if began else ErrorKind.CONNECTION
             said = lost.message if isinstance(lost, aiohttp.ClientResponseError) else str(lost)
@@ -194,9 +196,7 @@ class Http:
         encrypted = self._url.scheme == "https" or (self._proxy or "").startswith("https:")
         return aiohttp.ClientSession(
             connector=_Connector(ssl=_certificates() if encrypted else False),
-            timeout=aiohttp.ClientTimeout(
-                connect=min(self._timeout, CONNECT_SECONDS), sock_read=self._timeout
-            ),
+            timeout=aiohttp.ClientTimeout(connect=self._connect_seconds, sock_read=self._timeout),
             proxy=self._proxy,
             cookie_jar=aiohttp.DummyCookieJar(),
             max_line_size=MAX_HEADER,

@@ -117,6 +117,17 @@ _HEAD: Any = RawResponseMessage(
 BEGUN = aiohttp.ServerDisconnectedError(_HEAD)
 
 
+def test_a_connection_that_does_not_come_about_is_told_as_such() -> None:
+    """A server whose queue is full answers nobody."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        address = server.getsockname()[:2]
+        with socket.create_connection(address):
+            error = _ask_at("http://{}:{}/v1".format(*address), timeout_seconds=0.2)
+
+    assert error.kind is ErrorKind.TIMEOUT
+    assert "0.2 seconds" in error.message
+
+
 @pytest.mark.parametrize(
     ("lost", "after", "opens", "sent"),
     [
