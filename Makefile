@@ -128,7 +128,7 @@ clean: ## remove everything that was built
 
 .venv-types/.stamp: pyproject.toml | wheel
 	@.venv-types/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-types
-	@.venv-types/bin/python $(PIP) install "$$(echo .venv-wheel/dist/*.whl)[web,mcp,audit]"
+	@.venv-types/bin/python $(PIP) install "$$(echo .venv-wheel/dist/*.whl)[web,mcp,audit,bench]"
 	@touch $@
 
 # GenericAgent itself without what it declares: desktop windows and browsers, which its loop does not need.

@@ -33,12 +33,15 @@ class Progress:
     """Counts the marks of progress of one wakeup.
 
     Args:
-        seen: keys of what the goal had before (`keys_of`).
+        earlier: reads the keys of what the goal had before (`keys_of`). Asked once the first reply is here: the first
+            request need not wait for it.
         clean: makes a result what the store keeps of it, so that keys are comparable.
     """
 
-    def __init__(self, seen: set[str], clean: Callable[[str], str]) -> None:
-        self._seen, self._clean = seen, clean
+    def __init__(self, earlier: Callable[[], set[str]], clean: Callable[[str], str]) -> None:
+        self._earlier: Callable[[], set[str]] | None = earlier
+        self._seen: set[str] = set()
+        self._clean = clean
         self._arguments: dict[int, str] = {}
         self._marks = dict.fromkeys(KINDS, 0)
 
@@ -57,7 +60,8 @@ class Progress:
         self._marks["answers"] += answered(snapshot)
 
     def expect(self, arguments: Sequence[str]) -> None:
-        """A reply asks for calls with these raw arguments, in this order."""
+        """A reply asks for calls with these raw arguments, in this order. Nothing of them is stored yet."""
+        self._remember()
         self._arguments = {position: arguments_digest(text) for position, text in enumerate(arguments)}
 
     def note(self, record: CallRecord) -> None:
@@ -99,7 +103,13 @@ class Progress:
     def _mark(self, kind: str, key: str) -> None:
         self._marks[kind] += self._is_new(key)
 
+    def _remember(self) -> None:
+        earlier, self._earlier = self._earlier, None
+        if earlier is not None:
+            self._seen |= earlier()
+
     def _is_new(self, key: str) -> bool:
+        self._remember()
         new = key not in self._seen
         self._seen.add(key)
         return new

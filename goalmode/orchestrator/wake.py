@@ -20,7 +20,7 @@ from goalmode.domain.profile import ModelProfile
 from goalmode.domain.sandbox import SandboxMode
 from goalmode.domain.snapshot import Action, Observed, Snapshot
 from goalmode.domain.steps import Close, Nudge
-from goalmode.errors import ContextDoesNotFit, StoreError
+from goalmode.errors import ContextDoesNotFit, StoreError, UnknownGoal
 from goalmode.loop.guards.early_no_tool import no_tool
 from goalmode.loop.history import History
 from goalmode.loop.stop import exhausted
@@ -106,8 +106,7 @@ class Wake:
         self.over = over
         self.news: tuple[News, ...] = ()
         self.lost = False
-        results = snapshot.recent_results(store, seen.goal.id, REMEMBERED)
-        self.progress = Progress(keys_of(results), store.clean)
+        self.progress = Progress(self._earlier_results, store.clean)
         self.progress.begin(seen)
         self.gate: EffectGate = locks.LockGate(
             store.lock_file(claimed.goal, claimed.fence),
@@ -329,6 +328,11 @@ class Wake:
     def end_tools(self) -> None:
         """End what the wakeup's tools have started, at once. Nothing is stored."""
         locks.end_tools(self._store.lock_file(self._claimed.goal, self._claimed.fence))
+
+    def _earlier_results(self) -> set[str]:
+        with suppress(UnknownGoal):  # Deleted meanwhile: the next commit is fenced.
+            return keys_of(snapshot.recent_results(self._store, self._claimed.goal, REMEMBERED))
+        return set()
 
     def _on_lost(self) -> None:
         self.lost = True

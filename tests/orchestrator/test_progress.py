@@ -28,7 +28,7 @@ NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 def progress(*results: tuple[str, str, str]) -> Progress:
-    made = Progress(keys_of(results), lambda text: text.replace("secret", "[redacted]"))
+    made = Progress(lambda: keys_of(results), lambda text: text.replace("secret", "[redacted]"))
     made.expect(["{}", '{"path": "b"}'])
     return made
 
