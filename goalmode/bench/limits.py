@@ -10,7 +10,8 @@ LIMITS: Mapping[str, str] = {
         "which a dozen statements run, a streamed answer, three counts of tokens, a lock and a fence before its tool, "
         "four hops to a thread, and a tenth of a context rendered anew. The profile is flat, no part of it has more "
         "than a fifth: what is left is the number of steps. Each is run once in ten milliseconds, and takes two or "
-        "three times what it takes in a loop."
+        "three times what it takes in a loop. On a machine that others share, runs of one day gave 3.5 and 5.9: H fits "
+        "into caches that a turn does not, so it gains more where nobody else is."
     ),
     "flat": "Indexes are deeper, and fewer of their pages are in the cache.",
     "stored": "A result is stored twice, with its call and in the conversation that can be replayed; both are packed.",
