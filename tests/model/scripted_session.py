@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, cast
+
+import anyio
+
+from goalmode.domain.messages import Request
+from goalmode.domain.profile import ModelProfile
+from goalmode.wiring import WIRES
 
 Pieces = Callable[[], AsyncIterator[bytes]]
 
@@ -73,3 +80,18 @@ def whole(content: bytes) -> Pieces:
         yield content
 
     return pieces
+
+
+def sent_to(wire: str, address: str, request: Request, answer: object) -> Sent:
+    """A request as a session of the caller's carries it, which stays the caller's."""
+    session: Any = ScriptedSession(whole(json.dumps(answer).encode()), "application/json")
+
+    async def run() -> None:
+        model = WIRES[wire](ModelProfile("m", wire, "m", address), "key-1", client=session)
+        await model.complete(request)
+        await model.aclose()
+
+    anyio.run(run)
+    assert not session.closed
+    [sent] = session.sent
+    return cast(Sent, sent)

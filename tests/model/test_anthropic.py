@@ -21,7 +21,7 @@ from goalmode.testing import Stub, steps
 from goalmode.testing.steps import Completion, cut, echo, error_chunk, raw, status, text, tool, tools
 
 from .conftest import Asked
-from .scripted_session import ScriptedSession, whole
+from .scripted_session import ScriptedSession, sent_to
 
 KEY = "canary-key-1234567890"
 EVENTS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
@@ -313,22 +313,15 @@ def test_nothing_is_logged_about_the_request(send: Send, caplog: pytest.LogCaptu
 
     send([text("Hi.")], Request((User("a canary prompt"),), (), 10), key=KEY)
 
+    assert caplog.records
     assert "canary" not in caplog.text
 
 
 def test_a_given_client_is_used_and_left_open(request_: Request) -> None:
     """A session of the caller's carries the request to the format's path."""
     answer = {"type": "message", "content": [], "stop_reason": "end_turn"}
-    session: Any = ScriptedSession(whole(json.dumps(answer).encode()), "application/json")
 
-    async def run() -> None:
-        profile = ModelProfile("m", "anthropic", "m", "http://example.invalid/v1")
-        model = AnthropicMessages(profile, "key-1", client=session)
-        await model.complete(request_)
-        await model.aclose()
+    sent = sent_to("anthropic", "http://example.invalid/v1", request_, answer)
 
-    anyio.run(run)
-    [sent] = session.sent
-    assert not session.closed
     assert sent.url == "http://example.invalid/v1/messages"
     assert json.loads(sent.body)["max_tokens"] == request_.max_output

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -164,31 +162,6 @@ def test_only_what_was_not_seen_is_sent_again(
     with pytest.raises(type(lost)):
         anyio.run(send)
     assert len(tries) == sent
-
-
-_LEAVES = """
-import asyncio, signal, sys, threading, time
-from goalmode.tools.workers import in_worker
-begun = threading.Event()
-def work():
-    begun.set()
-    time.sleep(0.3)
-    print("seen through", flush=True)
-async def main():
-    threading.Thread(target=lambda: (begun.wait(), signal.raise_signal(signal.SIGINT))).start()
-    await in_worker(work)
-asyncio.run(main())
-"""
-
-
-@pytest.mark.long
-def test_a_program_that_ends_sees_its_commits_through() -> None:
-    """Also one that is not ours, and takes an interrupt as Python does."""
-    done = subprocess.run(
-        [sys.executable, "-c", _LEAVES], capture_output=True, text=True, timeout=30, check=False
-    )
-
-    assert "seen through" in done.stdout
 
 
 def test_a_request_of_megabytes_arrives_whole(ask: Ask) -> None:

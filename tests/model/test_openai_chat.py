@@ -26,7 +26,7 @@ from goalmode.testing.steps import Completion, StubCall, cut, error_chunk, raw, 
 from goalmode.testing.stub import Stub
 
 from .conftest import Asked
-from .scripted_session import ScriptedSession, whole
+from .scripted_session import sent_to
 
 Ask = Callable[..., Asked]
 
@@ -306,19 +306,11 @@ def test_an_endless_line_is_given_up(ask: Ask, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_given_client_is_used_and_left_open(request_: Request) -> None:
-    """A session of the caller's carries the request, and stays the caller's."""
+    """A session of the caller's carries the request, with the address's query as it was written."""
     answer = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}
-    session: Any = ScriptedSession(whole(json.dumps(answer).encode()), "application/json")
 
-    async def run() -> None:
-        profile = ModelProfile("m", "openai", "m", "http://example.invalid/v1?api-version=1%202")
-        model = OpenAIChat(profile, "key-1", client=session)
-        await model.complete(request_)
-        await model.aclose()
+    sent = sent_to("openai", "http://example.invalid/v1?api-version=1%202", request_, answer)
 
-    anyio.run(run)
-    [sent] = session.sent
-    assert not session.closed
     assert sent.url == "http://example.invalid/v1/chat/completions?api-version=1%202"
     assert sent.headers["authorization"] == "Bearer key-1"
 
@@ -387,4 +379,5 @@ def test_nothing_is_logged_about_the_request(ask: Ask, caplog: pytest.LogCapture
         url=lambda base: base.replace("http://", "http://user:canary-password@") + "?api_key=canary-query",
     )
 
+    assert caplog.records
     assert "canary" not in caplog.text

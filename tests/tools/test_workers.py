@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import subprocess
+import sys
 import threading
 
 import anyio
@@ -111,3 +113,29 @@ def test_a_task_that_asyncio_cancels_leaves_the_thread_usable() -> None:
         return await in_worker(lambda: 7)
 
     assert asyncio.run(run()) == 7
+
+
+_LEAVES = """
+import asyncio, atexit, os, signal, threading
+from goalmode.tools.workers import in_worker
+begun, may_end = threading.Event(), threading.Event()
+atexit.register(may_end.set)  # Before what the workers do at the end: that was registered earlier.
+def work():
+    begun.set()
+    may_end.wait()
+    print("seen through", flush=True)
+async def main():
+    threading.Thread(target=lambda: (begun.wait(), os.kill(os.getpid(), signal.SIGINT))).start()
+    await in_worker(work)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.long
+def test_a_program_that_ends_sees_its_commits_through() -> None:
+    """Also one that is not ours, and takes an interrupt as Python does."""
+    done = subprocess.run(
+        [sys.executable, "-c", _LEAVES], capture_output=True, text=True, timeout=30, check=False
+    )
+
+    assert "seen through" in done.stdout
