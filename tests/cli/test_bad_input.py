@@ -50,6 +50,8 @@ NEW = ("new", "Write a.txt.", "--workspace", "workspace", "--model", "openai:m")
         ((*NEW, "--deliverable", "/etc/passwd"), "outside the workspace"),
         ((*NEW, "--deliverable", "."), "deliverable"),
         ((*NEW, "--base-url", "ftp://x"), "base-url"),
+        ((*NEW, "--base-url", "https://a..b/v1"), "base-url"),
+        ((*NEW, "--base-url", f"https://{'x' * 64}.net/v1"), "base-url"),
         (("new", "x", "--workspace", "workspace", "--model", "llama:x"), "model"),
         (("new", "x", "--workspace", "workspace", "--model", "nothing"), "model"),
         (("new", "x", "--workspace", "workspace"), "model"),

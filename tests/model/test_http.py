@@ -96,7 +96,7 @@ def test_a_host_that_no_server_can_have_is_the_users_mistake(monkeypatch: pytest
 
     monkeypatch.setattr(socket, "getaddrinfo", none)
 
-    for host in ("xn--", "x" * 70 + ".invalid"):
+    for host in ("xn--", "x" * 70 + ".invalid", "provider.invalid"):
         assert _ask_at(f"http://{host}/v1").kind is ErrorKind.BAD_REQUEST
 
 
