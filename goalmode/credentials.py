@@ -7,7 +7,9 @@ it is, so that a run, a server, a check and the screen know the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
 
 from goalmode import servers
 from goalmode.domain.profile import ModelProfile
@@ -68,8 +70,16 @@ def credentials(settings: Settings, environ: Mapping[str, str], *more: ModelProf
 def _of_store(environ: Mapping[str, str]) -> Credentials:
     """The password of a PostgreSQL server, as its own programs and ours look for it."""
     own = environ.get("PGPASSWORD", "")
-    found = (*([own] if own else []), *url_secrets(environ.get("GOALMODE_STORE", "")))
+    found = (*([own] if own else []), *password_of(environ.get("GOALMODE_STORE", "")))
     return Credentials(found, frozenset({"PGPASSWORD"}), found)
+
+
+def password_of(store: str) -> tuple[str, ...]:
+    """The password in a store's URL, as it is written and as it is meant. Its user lets nobody in."""
+    with suppress(ValueError):
+        if password := urlsplit(store).password:
+            return _each_once((password, unquote(password)))
+    return ()
 
 
 def of_models(profiles: Iterable[ModelProfile], environ: Mapping[str, str]) -> Credentials:

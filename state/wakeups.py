@@ -269,11 +269,11 @@ def _renew(
 ) -> None:
     open_here = {"id": claimed.wakeup, "fence": claimed.fence, "exit_reason": None}
     now, length = store.lease_now(), store.lease_length
-    served = (
-        {} if isinstance(now, int) else {"lease_ms": (now, length)}
-    )  # By its clock, without asking for it first.
+    served: dict[str, tuple[sa.ColumnElement[int], int]] = {}
     if isinstance(now, int):
         changes["lease_ms"] = now + length
+    else:
+        served["lease_ms"] = (now, length)  # By the server's clock, without asking for it first.
     renewed = statements.update(connection, t.wakeups, open_here, add=add, beyond=served, **changes)
     if renewed != 1:
         raise Fenced

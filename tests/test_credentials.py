@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from goalmode.credentials import Credentials, credentials
+from goalmode.domain.redact import MARK
 from goalmode.settings import Settings, load_settings, resolve_profile
 
 TOML = """
@@ -86,3 +87,22 @@ def test_together_they_know_what_each_knew() -> None:
     assert both == Credentials(
         ("secret-1", "secret-2"), frozenset({"A", "B"}), ("secret-1", "secret-2"), ("X[0-9]+",)
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "secret"),
+    [
+        ("postgresql://goalmode@db/x?options=-csearch_path%3Dmine_alone", ""),
+        ("postgresql://postgres:p%40ss-word@db/x", "p@ss-word"),
+        ("/srv/goals.sqlite", ""),
+    ],
+)
+def test_of_a_store_only_the_password_lets_somebody_in(url: str, secret: str) -> None:
+    """Its user's name stands in many a path."""
+    environ = {"GOALMODE_STORE": url, "P": "/srv/postgres/goalmode/lib", "D": f"x {secret or 'nothing'} y"}
+    found = credentials(Settings(), environ)
+
+    assert found.redact("goalmode of postgres in /srv/postgres") == "goalmode of postgres in /srv/postgres"
+    assert found.environment(environ) == {n: environ[n] for n in (("P",) if secret else ("P", "D"))}
+    if secret:
+        assert found.redact(f"a {secret} b p%40ss-word") == f"a {MARK} b {MARK}"

@@ -16,7 +16,7 @@ LIMITS: Mapping[str, str] = {
     "flat": "Indexes are deeper, and fewer of their pages are in the cache.",
     "stored": "A result is stored twice, with its call and in the conversation that can be replayed; both are packed.",
     "written": "Each of two commits writes its pages to the log, and a checkpoint writes them once more.",
-    "resume": "Indexes of a larger store are deeper, and more results of earlier turns are compared with.",
+    "resume": "Indexes of a larger store are deeper.",
     "tokens_180": (
         "A tooth keeps the last turns, and tells the saved state again: a smaller share of both would forget more."
     ),

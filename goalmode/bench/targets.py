@@ -27,7 +27,7 @@ class Target:
     Attributes:
         unit: behind the figures, with its blank where it has one.
         must: the most that it may be, or with `least` the least that it must be. aim: what is better still.
-        limit: what keeps the figure from what is aimed at, in a sentence; told as long as it is not reached.
+        limit: what keeps the figure from what is aimed at; told as long as it is not reached.
     """
 
     key: str

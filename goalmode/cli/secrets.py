@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 from goalmode.domain.redact import Redactor, Redactors
 from goalmode.errors import ConfigError
@@ -35,24 +34,14 @@ def forget() -> None:
 
 def learn(config: Path | None, store: str | None = None, environ: Mapping[str, str] = os.environ) -> None:
     """Learn what the user has configured. A file that is wrong is the business of those that need it."""
-    from goalmode.credentials import credentials
+    from goalmode.credentials import credentials, password_of
     from goalmode.settings import Settings, load_settings
 
-    password = _password(store or environ.get("GOALMODE_STORE", ""))
-    if password:
-        _known.add(Redactor([password]))
-
+    _known.add(Redactor(password_of(store or "")))
     settings = Settings()
     with suppress(ConfigError):
         settings = load_settings(config, environ)
     _known.add(credentials(settings, environ).redact)
-
-
-def _password(url: str) -> str:
-    """The password in a store's URL."""
-    with suppress(ValueError):
-        return unquote(urlsplit(url).password or "")
-    return ""
 
 
 def learn_goal(goal: Goal, environ: Mapping[str, str] = os.environ) -> None:

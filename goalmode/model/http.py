@@ -79,6 +79,7 @@ class Http:
         self._own_loop: object = None
         self._timeout, self._clock = timeout_seconds, clock
         self._connect_seconds = min(timeout_seconds, CONNECT_SECONDS)
+        self._send_seconds = 3 * timeout_seconds
         url, self._query = _parsed(base_url)
         self._url = url.with_user(None).with_query(None).with_fragment(None)
         self._proxy = proxy_for(url)
@@ -112,9 +113,11 @@ class Http:
                 began = True
                 yield response
         except TimeoutError as late:
-            said = f"nothing was heard for {self._timeout:g} seconds"
+            said = f"the request was not taken within {self._send_seconds:g} seconds"
             if isinstance(late, aiohttp.ConnectionTimeoutError):
                 said = f"no connection within {self._connect_seconds:g} seconds"
+            elif isinstance(late, aiohttp.ServerTimeoutError):
+                said = f"nothing was heard for {self._timeout:g} seconds"
             raise self.error(ErrorKind.TIMEOUT, said, began=began) from None
         except (aiohttp.ClientError, OSError) as lost:
             kind = ErrorKind.STREAM_CUT if began else ErrorKind.CONNECTION
@@ -174,7 +177,7 @@ class Http:
         data = body if len(body) <= WRITTEN_AT_ONCE else io.BytesIO(body)
         # aiohttp's own limits are on connecting and on silence; a server that does not read is silent in another way.
         try:
-            with anyio.fail_after(3 * self._timeout):
+            with anyio.fail_after(self._send_seconds):
                 return await client.post(url, data=data, headers=self._headers, allow_redirects=False)
         except BaseException:
             if isinstance(client.connector, _Connector):

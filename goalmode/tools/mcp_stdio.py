@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
-from anyio import to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
@@ -24,6 +23,7 @@ from goalmode.domain.text import one_line
 from goalmode.errors import ToolError
 from goalmode.tools.launch import end_group
 from goalmode.tools.registry import EffectGate
+from goalmode.tools.workers import in_worker
 
 MAX_MESSAGE = 32_000_000
 """Bytes of one message of a server; one that says more at once is ended."""
@@ -135,7 +135,7 @@ async def _start(
     command: Sequence[str], cwd: Path, environment: Mapping[str, str], gate: EffectGate, mark: str
 ) -> subprocess.Popen[bytes]:
     entered = gate.enter(mark)
-    hold = await to_thread.run_sync(entered.__enter__)  # Somebody else may have the lock for some seconds.
+    hold = await in_worker(entered.__enter__)  # Somebody else may have the lock for some seconds.
     try:
         process = _popen(command, cwd, environment, hold.fd)
         if hold.fd is not None:

@@ -107,6 +107,7 @@ def test_a_server_that_does_not_read_is_a_timeout() -> None:
         error = _ask_at(address, "x" * 30_000_000, timeout_seconds=0.05)
 
     assert error.kind is ErrorKind.TIMEOUT
+    assert "the request was not taken within 0.15 seconds" in error.message
 
 
 _HEAD: Any = RawResponseMessage(
