@@ -90,27 +90,31 @@ def _time(text: str) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def abandoned(store: Store, labels: Collection[str]) -> list[Due]:
-    """Goals with a wakeup whose owner is dead or gives no more signs of life, whatever their status is."""
+def abandoned(store: Store, labels: Collection[str]) -> tuple[list[Due], list[str]]:
+    """Goals with a wakeup whose owner is dead or gives no more signs of life, whatever their status is.
+
+    And what is wrong with open wakeups of unknown shape, which hide no others.
+    """
     open_ones = sa.select(
         _W.id, _W.goal, _W.seq, _W.owner, _W.host_label, _W.pid, _W.pid_start, _W.boot_id, _W.lease_ms
     ).where(_W.exit_reason.is_(None))
     with store.reading() as connection:
-        rows = each(connection, open_ones, lambda row: f"wakeup {row.seq}", _W.id)
-        running = [row for row, fault in rows if fault is None]
-        if not running:
-            return []
+        rows = each(connection, open_ones, lambda row: f"wakeup {row.seq}", _W.id, _W.goal)
+        if not rows:
+            return [], []
         ours = sa.select(_G.id, _G.uid).where(
-            _G.id.in_([row.goal for row in running]), _G.host_label.in_(labels)
+            _G.id.in_([row.goal for row, _ in rows]), _G.host_label.in_(labels)
         )
         uids = {row.id: row.uid for row in connection.execute(ours)}
+    running = [row for row, fault in rows if fault is None]
+    faults = [f"goal {uids[row.goal]}: {fault}" for row, fault in rows if fault and row.goal in uids]
     found, now_ms = [], store.lease_ms()
     for row in sorted(running, key=lambda row: row.id):
         owner = Owner(row.owner, row.host_label, row.pid, row.pid_start, row.boot_id)
         if row.goal in uids and store.is_void(Lease(owner, row.lease_ms), now_ms=now_ms):
             why = f"{owner.name} ended in wakeup {row.seq}"
             found.append(Due(row.goal, uids[row.goal], None, why, dead=True))
-    return found
+    return found, faults
 
 
 def defaults_due(store: Store, labels: Collection[str], now: datetime) -> list[Due]:

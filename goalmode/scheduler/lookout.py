@@ -26,6 +26,7 @@ class Lookout:
     crowd: Crowd = field(default_factory=Crowd)
     _beyond: int = field(default=0, init=False)
     _told: set[str] = field(default_factory=set, init=False)
+    _untold: list[str] = field(default_factory=list, init=False)
 
     def watch(self) -> list[Event]:
         """Fire the sources that only looking tells of; returns what is to be told of it: what nobody can read, once."""
@@ -33,9 +34,9 @@ class Lookout:
             found, faults, self._beyond = wake_sources.to_watch(
                 connection, self.labels, beyond=self._beyond, limit=LOOKED_AT
             )
-        new = [fault for fault in faults if fault not in self._told]
-        self._told.update(new)
-        return [Event("store", {"detail": fault}) for fault in new] + [
+        self._note(faults)
+        untold, self._untold = self._untold, []
+        return [Event("store", {"detail": fault}) for fault in untold] + [
             Event("source", {"goal": f.open.uid, "source": f.open.source.label, "reason": f.reason})
             for f in fire_what_came(self.store, found)
         ]
@@ -50,8 +51,16 @@ class Lookout:
         """
         now = self.store.clock.now() if now is None else now
         most = limit + self.crowd.depth
-        dead = [one for one in due.abandoned(self.store, self.labels) if one.goal not in passing]
+        abandoned, faults = due.abandoned(self.store, self.labels)
+        self._note(faults)  # Told with the next look.
+        dead = [one for one in abandoned if one.goal not in passing]
         asked = [one for one in due.defaults_due(self.store, self.labels, now) if one.goal not in passing]
         waiting = due.goals_due(self.store, self.labels, now, limit=most, passing=passing)
         oldest = sorted([*asked, *waiting], key=lambda one: (one.since or now, one.goal))
         return self.crowd.some([*dead, *oldest][:most], limit)
+
+    def _note(self, faults: Collection[str]) -> None:
+        """What nobody can read is told of once."""
+        new = [fault for fault in faults if fault not in self._told]
+        self._told.update(new)
+        self._untold += new

@@ -98,14 +98,14 @@ def test_dead_owners_are_found_whatever_the_goal_is(store: Store, clock: ManualC
     claim(store, goal), claim(store, paused)
     rows(store, "UPDATE goals SET status = 'PAUSED' WHERE id = ?", paused.id)
     labels = [store.owner.host_label]
-    assert due.abandoned(store, labels) == []
+    assert due.abandoned(store, labels) == ([], [])
 
     clock.advance(LEASE_MS / 1000 + 1)
 
-    abandoned = due.abandoned(store, labels)
+    abandoned, _ = due.abandoned(store, labels)
     assert [(one.goal, one.dead) for one in abandoned] == [(goal.id, True), (paused.id, True)]
     assert abandoned[0].why == f"{store.owner.name} ended in wakeup 1"
-    assert due.abandoned(store, ["elsewhere"]) == []
+    assert due.abandoned(store, ["elsewhere"]) == ([], [])
 
 
 def test_questions_that_answer_themselves_are_found(store: Store, clock: ManualClock) -> None:
@@ -168,7 +168,9 @@ def test_a_dead_owner_is_found_beside_a_wakeup_of_unknown_shape(
 
     clock.advance(LEASE_MS / 1000 + 1)
 
-    assert [one.goal for one in due.abandoned(store, [store.owner.host_label])] == expected
+    found, faults = due.abandoned(store, [store.owner.host_label])
+    assert [one.goal for one in found] == expected
+    assert len(faults) == 2 - len(expected)
 
 
 @pytest.mark.sqlite
