@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evals": _VALUES | {"context", "model"},
     "bench": _ENGINE | {"wiring"},
     "configured": _OVER_GOALS | _CONFIGURED,
-    "wiring": _ENGINE | {"templates"},
+    "wiring": _ENGINE - {"configured"} | {"templates"},
     "cli": _ENGINE | {"audit", "evals", "platforms", "wiring", "reflect", "goalmode", "web"},
     "web": _ENGINE | {"wiring", "goalmode"},
     "__main__": {"cli"},

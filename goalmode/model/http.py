@@ -35,6 +35,7 @@ from goalmode.domain.text import one_line
 from goalmode.errors import ModelError
 from goalmode.model.address import is_loopback
 from goalmode.model.classify import classify
+from goalmode.model.sse import StreamTooLong
 
 MAX_BODY = 8 * 1024 * 1024
 """Bytes of an answer that is not a stream."""
@@ -207,17 +208,17 @@ class Http:
         )
 
 
-async def whole(response: aiohttp.ClientResponse, too_long: Exception) -> bytes:
+async def whole(response: aiohttp.ClientResponse) -> bytes:
     """The whole content of an answer that is no stream.
 
     Raises:
-        Exception: `too_long`, when it passes `MAX_BODY`.
+        StreamTooLong: it passes `MAX_BODY`.
     """
     content = bytearray()
     async for piece in response.content.iter_any():
         content += piece
         if len(content) > MAX_BODY:
-            raise too_long
+            raise StreamTooLong(f"more than {MAX_BODY} bytes in one piece")
     return bytes(content)
 
 

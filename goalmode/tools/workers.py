@@ -1,6 +1,6 @@
 """Threads for short blocking work of our own: a commit, a lock. A turn hands over four pieces of it.
 
-anyio's pool does the same for four times the CPU: it wakes its threads through a lock written in Python, and asks a
+anyio's pool does the same for several times the CPU: it wakes its threads through a lock written in Python, and asks a
 limiter first. Here there are as many threads as pieces of work at once; one that has nothing to do ends soon.
 """
 

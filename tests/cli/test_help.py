@@ -17,6 +17,7 @@ HEAVY = {
     "alembic",
     "anyio",
     "dbos",
+    "httpx",
     "jinja2",
     "mcp",
     "opentelemetry",

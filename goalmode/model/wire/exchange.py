@@ -22,7 +22,7 @@ from goalmode.domain.profile import ModelProfile
 from goalmode.domain.signals import ErrorKind, StopReason
 from goalmode.errors import ModelError, charge
 from goalmode.model import strict_json
-from goalmode.model.http import MAX_BODY, Http, bearer, whole
+from goalmode.model.http import Http, bearer, whole
 from goalmode.model.ids import used_ids
 from goalmode.model.sse import Events, StreamTooLong
 from goalmode.model.wire.assembly import Assembly, ErrorInside, Estimate, TooLarge
@@ -47,7 +47,7 @@ class HttpModel:
 
     Args:
         estimate: counts the tokens of a text, for answers that come without usage.
-        client: an aiohttp session of yours; it is not closed by `aclose`.
+        client: an aiohttp session of yours, with limits of your own; it is not closed by `aclose`.
     """
 
     provider: ClassVar[str]
@@ -134,8 +134,7 @@ async def _read(http: Http, response: aiohttp.ClientResponse, assembly: Assembly
         if kind == "text/event-stream":
             await _read_stream(http, response, assembly)
         elif kind.endswith("json"):
-            too_long = TooLarge(f"more than {MAX_BODY} bytes in one piece")
-            assembly.absorb(_parsed(http, (await whole(response, too_long)).decode("utf-8", "replace")))
+            assembly.absorb(_parsed(http, (await whole(response)).decode("utf-8", "replace")))
         else:
             raise http.error(ErrorKind.SERVER, f"answered with {kind!r}, not with a completion")
     except ErrorInside as inside:
