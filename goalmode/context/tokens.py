@@ -92,7 +92,7 @@ class UpperBound:
 
 
 class Remembered:
-    """A counter that counts each text once. It knows texts by their digests and holds none of them; its size is bounded."""
+    """A counter that counts each text once. It knows texts by their digests, and its size is bounded."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.factor = counter.factor
