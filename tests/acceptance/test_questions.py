@@ -54,15 +54,20 @@ def test_a_waiting_run_goes_on_with_one_of_two_answers(
     goalmode: Command, workspace: Path, provider: Provider
 ) -> None:
     """B122, B124: of two answers at once one is taken, the other is told; the run that waits goes on by itself, with
-    exactly one wakeup, whose context holds question and answer."""
+    exactly one wakeup, whose context holds question and answer. The model is silent until both have been told: a goal
+    that is done asks nothing any more."""
     goal = goalmode.new("x", workspace, provider.url, "--deliverable", "marks")
-    provider.script(ASKS, mark(), complete())
+    told = threading.Event()
+    provider.script(ASKS, steps.stall(mark(), told), complete())
     run = goalmode.start("run", goal)
     run.until(lambda: goalmode.show(goal)["status"] == "WAITING_USER", "the question")
     asked = len(provider.requests)
 
-    both = [goalmode.start("answer", goal, "--option", str(n)) for n in (1, 2)]
-    codes = [child.ended() for child in both]
+    try:
+        both = [goalmode.start("answer", goal, "--option", str(n)) for n in (1, 2)]
+        codes = [child.ended() for child in both]
+    finally:
+        told.set()
 
     assert asked == 1
     assert sorted(codes) == [0, 1]
