@@ -1,7 +1,8 @@
 """Asking again when a provider stumbles, within one turn.
 
-stamina counts the attempts, tells its hooks and honours its test switches. The waiting is ours: stamina can only sleep
-in real time, while every wait here goes through the clock that is passed in, and is at least what the provider asked.
+stamina counts the attempts, tells its hooks and honours its test switches; it is asked once the first attempt has
+failed. The waiting is ours: stamina can only sleep in real time, while every wait here goes through the clock that is
+passed in, and is at least what the provider asked.
 """
 
 from __future__ import annotations
@@ -130,26 +131,33 @@ class Retrying:
         await close(self._inner)
 
     async def _attempt_all(self, request: Request, so_far: _Attempts) -> Reply:
+        try:
+            return await self._attempt(request, so_far)
+        except ModelError as error:
+            first = error
         async for attempt in stamina.retry_context(
             on=so_far.again, attempts=self._attempts, timeout=None, wait_initial=0.0, wait_jitter=0.0
         ):
             with attempt:
-                if so_far.last is not None:
-                    await self._pause(so_far.last, so_far)
-                try:
-                    return await self._attempt(request, so_far.usage)
-                except ModelError as error:
-                    so_far.add(error)
-                    raise
+                if attempt.num == 1:
+                    raise first
+                await self._pause(so_far)
+                return await self._attempt(request, so_far)
         raise AssertionError("stamina ends with a result or an error")
 
-    async def _attempt(self, request: Request, usage: Usage | None) -> Reply:
-        reply = await self._inner.complete(request)
-        if reply.stop in _FAILED_STOPS:
-            raise _FailedReply(reply)
-        return reply if usage is None else replace(reply, usage=usage + reply.usage)
+    async def _attempt(self, request: Request, so_far: _Attempts) -> Reply:
+        try:
+            reply = await self._inner.complete(request)
+            if reply.stop in _FAILED_STOPS:
+                raise _FailedReply(reply)
+        except ModelError as error:
+            so_far.add(error)
+            raise
+        return reply if so_far.usage is None else replace(reply, usage=so_far.usage + reply.usage)
 
-    async def _pause(self, error: ModelError, so_far: _Attempts) -> None:
+    async def _pause(self, so_far: _Attempts) -> None:
+        error = so_far.last
+        assert error is not None, "nobody waits before the first attempt"
         _log.warning("asking again in %.1f s, after attempt %d: %s", so_far.wait, so_far.failed, error)
         if self._on_retry is not None:
             self._on_retry(error, so_far.wait, so_far.failed)
