@@ -22,7 +22,7 @@ pytestmark = pytest.mark.sqlite
 THREADS, PROCESSES, TURNS = 8, 4, 20
 LOOKS_A_SECOND = 20
 LARGEST_WAL = 3 * 2**20
-"""Bytes. About twice as much is written in all; SQLite makes room in the log at each megabyte, unless readers hold it up."""
+"""Bytes. About twice as much is written in all; SQLite makes room at each megabyte, unless readers hold it up."""
 
 
 def to_its_end(request: Mapping[str, Any], number: int) -> Step:
