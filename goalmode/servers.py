@@ -30,8 +30,8 @@ from goalmode.domain.outside import (
     ServerChoice,
     is_server_name,
 )
-from goalmode.domain.redact import url_secrets
-from goalmode.domain.text import sendable
+from goalmode.domain.redact import SHORTEST, Redactor, url_secrets
+from goalmode.domain.text import one_line, sendable
 from goalmode.errors import BadInput, ConfigError
 
 NAME_EXPECTED = f"letters, digits and single - or _ between them, at most {MAX_SERVER_NAME}"
@@ -45,6 +45,9 @@ _SECRET_NAME = re.compile(
     r"(?i)(?:keys?|token|pass|pwd|\bpat|_pat)(?![a-z])|secret|passw|passphrase|auth(?!or(?!i[sz]))|cred|cookie"
 )
 """Of a variable or a header that lets somebody in. `KEYBOARD`, `MAX_TOKENS` and `GIT_AUTHOR_NAME` do not."""
+
+_NAMES_ONE = re.compile(r"(?i)(?:file|path|dir|env|var|name|url|type|mode)$")
+"""Of an option that only says where to find what lets somebody in, or of what kind it is: `--token-env`."""
 
 ORDINARY = frozenset(
     ("HOME", "USER", "LOGNAME", "PATH", "PWD", "OLDPWD", "SHELL", "TMPDIR", "LANG", "TERM", "HOSTNAME")
@@ -64,11 +67,14 @@ class Configured:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def parse_choice(text: str, known: Mapping[str, Configured]) -> ServerChoice:
+def parse_choice(text: str, known: Mapping[str, Configured], redact: Redactor) -> ServerChoice:
     """`NAME=COMMAND`, `NAME=URL`, or the `NAME` of a configured server.
 
+    Args:
+        redact: what it strikes out of a command lets somebody in.
+
     Raises:
-        BadInput: it is none of these.
+        BadInput: it is none of these, or the command holds what lets somebody in: it would be stored with the goal.
     """
     name, given, address = text.partition("=")
     if not is_server_name(name):
@@ -81,6 +87,11 @@ def parse_choice(text: str, known: Mapping[str, Configured]) -> ServerChoice:
     problem = _unreachable(address.strip())
     if problem:
         raise BadInput("mcp", text, problem)
+    if not _is_url(address.strip()) and (where := _secret_in(shlex.split(address), redact)):
+        right = f'write [mcp.{name}] into goalmode.toml, with env = {{ NAME = "${{NAME}}" }}, and take --mcp {name}'
+        raise BadInput(
+            "mcp", name, f"a command without credentials, since it is stored: {where} is one; {right}"
+        )
     return ServerChoice(name, address.strip())
 
 
@@ -208,6 +219,25 @@ def _unreachable(address: str) -> str:
             )
         return ""
     return "" if _is_command(address) else "a command line whose quotes are closed"
+
+
+def _secret_in(command: Sequence[str], redact: Redactor) -> str:
+    """Where a command holds what lets somebody in, without it: `the value of --token`. Empty if it seems to hold none.
+
+    What is behind a name that says so, unless it is a number, a path or a variable; and what `redact` strikes out.
+    """
+    words = [word for part in command for word in part.split()]  # Of what a shell is told too.
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        name, equals, value = word.partition("=")
+        if not equals:
+            value = following if word.startswith("-") else ""
+        if _NAMES_ONE.search(name) is None and _SECRET_NAME.search(name) and _is_literal(value):
+            return f"the value of {one_line(name, 40)}"
+    return "an argument" if redact(line := " ".join(command)) != line else ""
+
+
+def _is_literal(value: str) -> bool:
+    return len(value) >= SHORTEST and not value.isdigit() and not value.startswith(("-", "/", ".", "~", "$"))
 
 
 def _is_text(text: str) -> bool:

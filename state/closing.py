@@ -69,40 +69,12 @@ def recover(
         lock_goal(connection, goal.id)
         if pending is not None and not _is_at(connection, goal.id, pending.revision):
             return False
-        row = connection.execute(
-            sa.update(t.wakeups)
-            .where(
-                t.wakeups.c.id == dead.id,
-                t.wakeups.c.fence == dead.fence,
-                t.wakeups.c.exit_reason.is_(None),
-            )
-            .values(
-                exit_reason=exit.reason,
-                exit_detail=exit.detail,
-                exit_facts={"v": mapping.VERSION, **exit.facts},
-                ended_at=now,
-            )
-            .returning(
-                t.wakeups.c.reserved_input,
-                t.wakeups.c.reserved_output,
-                t.wakeups.c.reserved_cost,
-            )
-        ).first()
-        if row is None:
+        reserve = _ended(connection, dead, exit, now)
+        if reserve is None:
             return False
-        unfinished = sa.and_(t.tool_calls.c.wakeup == dead.id, t.tool_calls.c.outcome.is_(None))
-        connection.execute(
-            sa.update(t.tool_calls)
-            .where(unfinished, *([] if started is None else [t.tool_calls.c.call_id.in_(started)]))
-            .values(outcome=CallOutcome.INTERRUPTED)
-        )
+        _interrupt(connection, dead.id, started)
         _leave_nothing_open(connection, dead.id)
-        claimed = Claimed(goal.id, dead.id, dead.seq, dead.fence, goal.uid)
-        if row.reserved_input or row.reserved_output:
-            lost = Usage(input=row.reserved_input, output=row.reserved_output, estimated=True)
-            purpose = t.Purpose.WORK if dead.pending_exit is None else t.Purpose.SETTLEMENT
-            _lost_turn(connection, goal.id, dead, purpose, lost, row.reserved_cost, now)
-            charge(connection, claimed, lost, cost_micro=row.reserved_cost, turns=0, active_ms=0, now=now)
+        _charge_lost(connection, goal, dead, reserve, now)
         changes: dict[str, Any] = {"fence": t.goals.c.fence + 1}
         if pending is not None:
             changes["settlement"] = pending.settlement
@@ -112,6 +84,51 @@ def recover(
             after = _honoured(connection, goal.id, after)
         settle_goal(connection, goal.id, after, now, **changes)
         return True
+
+
+def _ended(connection: sa.Connection, dead: OpenWakeup, exit: Exit, now: datetime) -> sa.Row[Any] | None:
+    """Give the wakeup its ending; returns what it had reserved, None if somebody else closed it first."""
+    return connection.execute(
+        sa.update(t.wakeups)
+        .where(
+            t.wakeups.c.id == dead.id,
+            t.wakeups.c.fence == dead.fence,
+            t.wakeups.c.exit_reason.is_(None),
+        )
+        .values(
+            exit_reason=exit.reason,
+            exit_detail=exit.detail,
+            exit_facts={"v": mapping.VERSION, **exit.facts},
+            ended_at=now,
+        )
+        .returning(
+            t.wakeups.c.reserved_input,
+            t.wakeups.c.reserved_output,
+            t.wakeups.c.reserved_cost,
+        )
+    ).first()
+
+
+def _interrupt(connection: sa.Connection, wakeup: int, started: frozenset[str] | None) -> None:
+    unfinished = sa.and_(t.tool_calls.c.wakeup == wakeup, t.tool_calls.c.outcome.is_(None))
+    connection.execute(
+        sa.update(t.tool_calls)
+        .where(unfinished, *([] if started is None else [t.tool_calls.c.call_id.in_(started)]))
+        .values(outcome=CallOutcome.INTERRUPTED)
+    )
+
+
+def _charge_lost(
+    connection: sa.Connection, goal: Goal, dead: OpenWakeup, reserve: sa.Row[Any], now: datetime
+) -> None:
+    """The call to the model that may have been out: what was reserved for it, if anything, is taken for spent."""
+    if not (reserve.reserved_input or reserve.reserved_output):
+        return
+    lost = Usage(input=reserve.reserved_input, output=reserve.reserved_output, estimated=True)
+    purpose = t.Purpose.WORK if dead.pending_exit is None else t.Purpose.SETTLEMENT
+    _lost_turn(connection, goal.id, dead, purpose, lost, reserve.reserved_cost, now)
+    claimed = Claimed(goal.id, dead.id, dead.seq, dead.fence, goal.uid)
+    charge(connection, claimed, lost, cost_micro=reserve.reserved_cost, turns=0, active_ms=0, now=now)
 
 
 def close(

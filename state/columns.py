@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -43,6 +44,14 @@ class UTCDateTime(sa.types.TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+@cache
+def time_reader(dialect: sa.Dialect) -> Callable[[Any], Any]:
+    """Makes a time of what the driver gives for one. What is none raises StoreUnreadable."""
+    read = UTCDateTime().dialect_impl(dialect).result_processor(dialect, None)
+    assert read is not None
+    return read
 
 
 JSON = sa.JSON().with_variant(JSONB(), "postgresql")
@@ -97,5 +106,13 @@ def time(nullable: bool = True) -> Any:
 
 
 def words(column: str, closed: Iterable[str]) -> sa.CheckConstraint:
-    listed = ", ".join(f"'{one}'" for one in closed)
-    return sa.CheckConstraint(f"{column} IN ({listed})", name=column)
+    return sa.CheckConstraint(written(column, *closed), name=column)
+
+
+def written(column: str, *some: str) -> sa.ColumnElement[bool]:
+    """That a column holds one of these words, as partial indexes and the queries that they are for say it.
+
+    Written out, not bound: such an index is used only where the statement says the same words.
+    """
+    listed = ", ".join(f"'{word}'" for word in some)
+    return sa.literal_column(f"{column} IN ({listed})" if len(some) > 1 else f"{column} = {listed}")

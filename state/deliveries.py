@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.questions import QuestionStatus
 from goalmode.state import tables as t
+from goalmode.state.columns import written
 from goalmode.state.due import Due, due_statement
 from goalmode.state.owner import Lease, Owner
 from goalmode.state.store import Store
@@ -29,8 +30,7 @@ AHEAD = 100
 
 _G, _W, _Q = t.goals.c, t.wakeups.c, t.questions.c
 
-# Written out, not bound: a partial index is used only where the statement says the same words.
-_ASKED = sa.literal_column("questions.status") == sa.literal_column(f"'{QuestionStatus.OPEN}'")
+_ASKED = written("questions.status", QuestionStatus.OPEN)
 _UNCLAIMED = ~sa.exists().where(_W.goal == _G.id, _W.exit_reason.is_(None))
 
 

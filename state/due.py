@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from goalmode.domain.exits import GoalStatus
 from goalmode.domain.questions import QuestionStatus
 from goalmode.state import tables as t
+from goalmode.state.columns import written
 from goalmode.state.owner import Lease, Owner
 from goalmode.state.shape import each
 from goalmode.state.store import Store
@@ -21,9 +22,8 @@ PAGE = 200
 
 _G, _W = t.goals.c, t.wakeups.c
 
-# Written out, not bound: a partial index is used only where the statement says the same words.
-_ACTIVE = sa.literal_column("goals.status") == sa.literal_column(f"'{GoalStatus.ACTIVE}'")
-_ASKED = sa.literal_column("questions.status") == sa.literal_column(f"'{QuestionStatus.OPEN}'")
+_ACTIVE = written("goals.status", GoalStatus.ACTIVE)
+_ASKED = written("questions.status", QuestionStatus.OPEN)
 _UNCLAIMED = ~sa.exists().where(_W.goal == _G.id, _W.exit_reason.is_(None))
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
-from functools import cache
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,13 +12,12 @@ import sqlalchemy as sa
 from goalmode.domain.goal import Goal
 from goalmode.state import goals, mapping, statements
 from goalmode.state import tables as t
+from goalmode.state.columns import time_reader
+from goalmode.state.revisions import of_contract
 
-_AT = t.goals.c.updated_at
 _SPENT = tuple(c for c in t.goals.c if c.name.startswith("spent_"))
-_RUNNING = (*_SPENT, _AT)
+_OFTEN = (*_SPENT, t.goals.c.updated_at)
 """What every turn changes."""
-
-_WANTED: sa.BindParameter[int] = sa.bindparam("wanted", type_=sa.BigInteger())
 
 
 class GoalReader:
@@ -45,28 +43,17 @@ class GoalReader:
         return replace(
             self._known,
             spent=mapping.spent_from_row(self._known.uid, totals),
-            updated_at=_time(connection.dialect)(at),
+            updated_at=time_reader(connection.dialect)(at),
         )
 
 
-def _rest_of_goal() -> sa.Select[Any]:
-    return sa.select(*(c for c in t.goals.c if c not in set(_RUNNING))).where(t.goals.c.id == _WANTED)
-
-
-def _of_contract(table: sa.Table) -> Callable[[], sa.Select[Any]]:
-    return lambda: sa.select(table).where(table.c.goal == _WANTED).order_by(table.c.position)
-
-
 _QUERIES: dict[str, Callable[[], sa.Select[Any]]] = {
-    "rest": _rest_of_goal,
-    **{table.name: _of_contract(table) for table in (t.requirements, t.deliverables, t.protected_files)},
-    "inbox": lambda: sa.select(sa.func.max(t.inbox.c.id)).where(t.inbox.c.goal == _WANTED),
-    "running": lambda: sa.select(*_RUNNING).where(t.goals.c.id == _WANTED),
+    "rest": lambda: goals.GOAL.with_only_columns(*(c for c in t.goals.c if c not in set(_OFTEN))),
+    **{
+        table.name: partial(of_contract, table)
+        for table in (t.requirements, t.deliverables, t.protected_files)
+    },
+    "inbox": lambda: goals.INBOX_HEAD,
+    "running": lambda: goals.GOAL.with_only_columns(*_OFTEN),
 }
 """All that a goal is made of; the last is what every turn changes."""
-
-
-@cache
-def _time(dialect: sa.Dialect) -> Callable[[Any], datetime]:
-    read: Callable[[Any], datetime] = _AT.type.dialect_impl(dialect).result_processor(dialect, None)  # type: ignore[assignment]
-    return read

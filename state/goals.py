@@ -118,20 +118,20 @@ def get(store: Store, goal: int) -> Goal:
         return read(connection, goal)
 
 
-_GOAL = sa.select(t.goals).where(t.goals.c.id == sa.bindparam("wanted"))
-_INBOX_HEAD = sa.select(sa.func.max(t.inbox.c.id)).where(t.inbox.c.goal == sa.bindparam("wanted"))
-# Read at every turn: a statement that is built anew each time takes longer to build than to run.
+GOAL = sa.select(t.goals).where(t.goals.c.id == sa.bindparam("wanted"))
+INBOX_HEAD = sa.select(sa.func.max(t.inbox.c.id)).where(t.inbox.c.goal == sa.bindparam("wanted"))
+# A statement that is built anew each time takes longer to build than to run.
 
 
 def read(connection: sa.Connection, goal: int) -> Goal:
     """The goal at one moment, inside a transaction."""
-    rows = held(connection, _GOAL, lambda row: f"goal {row.uid}", {"wanted": goal})
+    rows = held(connection, GOAL, lambda row: f"goal {row.uid}", {"wanted": goal})
     if not rows:
         raise UnknownGoal("the goal has been deleted")
     requirements = contract_rows(connection, t.requirements, goal)
     deliverables = contract_rows(connection, t.deliverables, goal)
     protected = contract_rows(connection, t.protected_files, goal)
-    head = connection.execute(_INBOX_HEAD, {"wanted": goal}).scalar()
+    head = connection.execute(INBOX_HEAD, {"wanted": goal}).scalar()
     return mapping.goal_from_rows(rows[0], requirements, deliverables, protected, int(head or 0))
 
 

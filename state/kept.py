@@ -12,9 +12,7 @@ from sqlalchemy.exc import TimeoutError
 
 
 class KeptEngine(sa.Engine):
-    """Threads may share it. A connection in which anything failed is given back to the pool, and not kept.
-
-    Nobody waits in the pool, which must not be bounded: what is kept here does not come back to it.
+    """Threads may share it. A connection in which anything failed is not kept, but closed: give it a `NullPool`.
 
     Args:
         most: transactions at once; further threads wait for their turn.

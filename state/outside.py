@@ -11,14 +11,11 @@ import sqlalchemy as sa
 from goalmode.domain.messages import Usage
 from goalmode.state import events
 from goalmode.state import tables as t
+from goalmode.state.columns import written
 from goalmode.state.store import Store
 from goalmode.state.wakeups import Claimed, StoredContext, guard, replace_first, reserved
 
-SERVERS = "servers"
-"""The event's kind."""
-
-# Written out, not bound: a partial index is used only where the statement says the same words.
-_OF_SERVERS = sa.literal_column("events.kind") == sa.literal_column(f"'{SERVERS}'")
+_OF_SERVERS = written("events.kind", t.SERVERS)
 
 
 def render_again(
@@ -45,7 +42,7 @@ def render_again(
         guard(store, connection, claimed, **reserved(claimed.price, reserve), inbox_seen=inbox_seen)
         replace_first(store, connection, claimed, context)
         data = {"servers": [dict(server) for server in servers]}
-        events.note(store, connection, claimed.goal, SERVERS, data, wakeup=claimed.seq, now=now)
+        events.note(store, connection, claimed.goal, t.SERVERS, data, wakeup=claimed.seq, now=now)
 
 
 def servers_of(connection: sa.Connection, wakeup: int) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from goalmode.domain.questions import AnsweredBy, Asking, Question, QuestionKind
 from goalmode.errors import StoreUnreadable
 from goalmode.state import mapping
 from goalmode.state import tables as t
+from goalmode.state.columns import written
 from goalmode.state.shape import each, held
 from goalmode.state.store import Store
 
@@ -26,8 +27,7 @@ _KINDS = {
 }
 """Endings that leave a question."""
 
-# Written out, not bound: a partial index is used only where the statement says the same words.
-_OPEN = sa.literal_column("questions.status") == sa.literal_column(f"'{QuestionStatus.OPEN}'")
+_OPEN = written("questions.status", QuestionStatus.OPEN)
 
 # Read for every context: a statement that is built anew each time takes longer to build than to run.
 _SHOWN = (

@@ -20,11 +20,12 @@ from goalmode.state.store import Store
 
 def contract_rows(connection: sa.Connection, table: sa.Table, goal: int) -> Sequence[sa.Row[Any]]:
     """Requirements, deliverables or protected files of a goal, in the contract's order."""
-    return held(connection, _rows_of(table), lambda row: f"{table.name} {row.position}", {"wanted": goal})
+    return held(connection, of_contract(table), lambda row: f"{table.name} {row.position}", {"wanted": goal})
 
 
 @cache
-def _rows_of(table: sa.Table) -> sa.Select[Any]:
+def of_contract(table: sa.Table) -> sa.Select[Any]:
+    """The query for them; which goal is `wanted` is left open."""
     return sa.select(table).where(table.c.goal == sa.bindparam("wanted")).order_by(table.c.position)
 
 

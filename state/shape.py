@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
 from goalmode.errors import StoreUnreadable
-from goalmode.state.columns import UTCDateTime
+from goalmode.state.columns import UTCDateTime, time_reader
 
 _KINDS: tuple[tuple[type[Any], tuple[type, ...], str], ...] = (
     (sa.Integer, (int,), "a whole number"),
@@ -118,8 +118,7 @@ def _no_time(
     as_stored = statement.with_only_columns(
         *(sa.type_coerce(c, sa.String).label(c.name) if c.name in times else c for c in columns)
     )
-    read = UTCDateTime().dialect_impl(connection.dialect).result_processor(connection.dialect, None)
-    assert read is not None
+    read = time_reader(connection.dialect)
     for row in connection.execute(as_stored, values):
         for name in times:
             value = row._mapping[name]

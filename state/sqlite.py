@@ -122,7 +122,7 @@ class SqliteFile:
             return connection
 
         return KeptEngine(
-            sa.QueuePool(opened, max_overflow=-1, dialect=dialect),
+            sa.NullPool(opened, dialect=dialect),
             dialect,
             sa.make_url("sqlite://"),
             most=most,

@@ -75,8 +75,8 @@ class GoalRow(SQLModel, table=True):
             "ix_goals_due",
             "next_wakeup_at",
             "id",
-            sqlite_where=sa.text("status = 'ACTIVE'"),
-            postgresql_where=sa.text("status = 'ACTIVE'"),
+            sqlite_where=c.written("status", GoalStatus.ACTIVE),
+            postgresql_where=c.written("status", GoalStatus.ACTIVE),
         ),
         sa.Index(
             "ix_goals_issued",
@@ -270,8 +270,8 @@ class QuestionRow(SQLModel, table=True):
         sa.Index(
             "ix_questions_due",
             "default_at",
-            sqlite_where=sa.text("status = 'open'"),
-            postgresql_where=sa.text("status = 'open'"),
+            sqlite_where=c.written("status", QuestionStatus.OPEN),
+            postgresql_where=c.written("status", QuestionStatus.OPEN),
         ),
         c.words("kind", QuestionKind),
         c.words("status", QuestionStatus),
@@ -294,8 +294,8 @@ class QuestionRow(SQLModel, table=True):
     answered_at: datetime | None = c.time()
 
 
-_OPEN = "status = 'open'"
-_WATCHED = f"{_OPEN} AND kind IN ({', '.join(repr(kind.value) for kind in WATCHED)})"
+_OPEN = c.written("status", SourceStatus.OPEN)
+_WATCHED = _OPEN & c.written("kind", *WATCHED)
 
 
 class WakeSourceRow(SQLModel, table=True):
@@ -308,14 +308,14 @@ class WakeSourceRow(SQLModel, table=True):
             "ix_wake_sources_open",
             "goal",
             "id",
-            sqlite_where=sa.text(_OPEN),
-            postgresql_where=sa.text(_OPEN),
+            sqlite_where=_OPEN,
+            postgresql_where=_OPEN,
         ),
         sa.Index(
             "ix_wake_sources_watched",
             "id",
-            sqlite_where=sa.text(_WATCHED),
-            postgresql_where=sa.text(_WATCHED),
+            sqlite_where=_WATCHED,
+            postgresql_where=_WATCHED,
         ),
         c.words("kind", SourceKind),
         c.words("status", SourceStatus),
@@ -459,7 +459,10 @@ SHOWN_EVENTS = (
 )
 """Kinds of events that are worth a line of a timeline. Others are about single calls, and many more."""
 
-_SHOWN = f"kind IN ({', '.join(map(repr, SHOWN_EVENTS))})"
+_SHOWN = c.written("kind", *SHOWN_EVENTS)
+
+SERVERS = "servers"
+"""The kind of event that tells which MCP servers a wakeup began with."""
 
 
 class EventRow(SQLModel, table=True):
@@ -472,12 +475,10 @@ class EventRow(SQLModel, table=True):
             "ix_events_servers",
             "goal",
             "wakeup",
-            sqlite_where=sa.text("kind = 'servers'"),
-            postgresql_where=sa.text("kind = 'servers'"),
+            sqlite_where=c.written("kind", SERVERS),
+            postgresql_where=c.written("kind", SERVERS),
         ),
-        sa.Index(
-            "ix_events_shown", "goal", "id", sqlite_where=sa.text(_SHOWN), postgresql_where=sa.text(_SHOWN)
-        ),
+        sa.Index("ix_events_shown", "goal", "id", sqlite_where=_SHOWN, postgresql_where=_SHOWN),
     )
     id: int | None = c.key()
     goal: int | None = c.ref("goals.id", nullable=True)

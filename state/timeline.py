@@ -11,14 +11,13 @@ import sqlalchemy as sa
 
 from goalmode.errors import StoreUnreadable
 from goalmode.state import tables as t
+from goalmode.state.columns import written
 from goalmode.state.shape import held
 
 MAX_HAPPENINGS = 1_000
 """Of each kind, the newest of what is asked for."""
 
-
-# Written out, not bound: a partial index is used only where the statement says the same words.
-_SHOWN = sa.literal_column("events.kind").in_([sa.literal_column(repr(kind)) for kind in t.SHOWN_EVENTS])
+_SHOWN = written("events.kind", *t.SHOWN_EVENTS)
 
 Span = tuple[datetime | None, datetime | None]
 """From then on, and before then; None for no such bound."""

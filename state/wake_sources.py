@@ -35,6 +35,7 @@ from goalmode.domain.wake import (
 from goalmode.errors import BadInput, NotAllowed, StoreUnreadable
 from goalmode.state import mapping
 from goalmode.state import tables as t
+from goalmode.state.columns import written
 from goalmode.state.events import note
 from goalmode.state.exclusion import lock_goal
 from goalmode.state.shape import each, held
@@ -48,9 +49,8 @@ _S = t.wake_sources.c
 RETRIED = frozenset({ExitReason.BACKEND_ERROR, ExitReason.INTERRUPTED})
 """Endings that cut a wakeup off from outside. It is tried again by its own rule, whatever is scheduled."""
 
-# Written out, not bound: a partial index is used only where the statement says the same words.
-_OPEN = sa.literal_column("wake_sources.status") == sa.literal_column(f"'{SourceStatus.OPEN}'")
-_LOOKED_AT = sa.literal_column("wake_sources.kind").in_([sa.literal_column(f"'{kind}'") for kind in WATCHED])
+_OPEN = written("wake_sources.status", SourceStatus.OPEN)
+_LOOKED_AT = written("wake_sources.kind", *WATCHED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,60 +140,72 @@ def claim(
         delivery: by which the goal came here; it must be the newest, and have claimed nothing yet.
         sandbox: what its commands run in.
     """
-    owner = store.owner
-    delivered = () if delivery is None else (t.goals.c.delivery == delivery, t.goals.c.issued_at.is_not(None))
     with store.writing(durable=False) as connection:
-        fence = connection.execute(
-            sa.update(t.goals)
-            .where(
-                t.goals.c.id == goal.id,
-                t.goals.c.fence == goal.fence,
-                t.goals.c.revision == goal.revision,
-                t.goals.c.status == GoalStatus.ACTIVE,
-                t.goals.c.control == Control.NONE,
-                ~sa.exists().where(t.wakeups.c.goal == goal.id, t.wakeups.c.exit_reason.is_(None)),
-                *delivered,
-            )
-            .values(
-                fence=t.goals.c.fence + 1,
-                issued_at=None,
-                spent_wakeups=t.goals.c.spent_wakeups + int(counted),
-                updated_at=now,
-            )
-            .returning(t.goals.c.fence)
-        ).scalar()
+        fence = _taken(connection, goal, delivery, counted, now)
         if fence is None:
             return None
-        wakeup = connection.execute(
-            sa.insert(t.wakeups)
-            .values(
-                goal=goal.id,
-                seq=seq,
-                fence=fence,
-                owner=owner.name,
-                host_label=owner.host_label,
-                pid=owner.pid,
-                pid_start=owner.pid_start,
-                boot_id=owner.boot_id,
-                lease_ms=store.lease_now() + store.lease_length,
-                revision=goal.revision,
-                inbox_seen=goal.inbox_head,
-                exit_detail="",
-                exit_facts={},
-                turns=0,
-                tokens=0,
-                recoveries=0,
-                rejections=0,
-                progress=0,
-                sandbox=sandbox.value,
-                **reserved(price, reserve),
-                started_at=now,
-            )
-            .returning(t.wakeups.c.id)
-        ).scalar_one()
+        needed = reserved(price, reserve)
+        wakeup = _begun(store, connection, goal, now, seq=seq, fence=fence, sandbox=sandbox.value, **needed)
         if context is not None:
             _store_context(store, connection, wakeup, 0, context)
-        return Claimed(goal.id, int(wakeup), seq, int(fence), goal.uid, price)
+        return Claimed(goal.id, wakeup, seq, fence, goal.uid, price)
+
+
+def _taken(
+    connection: sa.Connection, goal: Goal, delivery: int | None, counted: bool, now: datetime
+) -> int | None:
+    """The goal's new fence; None if the goal is not what it was, or somebody has it."""
+    delivered = () if delivery is None else (t.goals.c.delivery == delivery, t.goals.c.issued_at.is_not(None))
+    fence = connection.execute(
+        sa.update(t.goals)
+        .where(
+            t.goals.c.id == goal.id,
+            t.goals.c.fence == goal.fence,
+            t.goals.c.revision == goal.revision,
+            t.goals.c.status == GoalStatus.ACTIVE,
+            t.goals.c.control == Control.NONE,
+            ~sa.exists().where(t.wakeups.c.goal == goal.id, t.wakeups.c.exit_reason.is_(None)),
+            *delivered,
+        )
+        .values(
+            fence=t.goals.c.fence + 1,
+            issued_at=None,
+            spent_wakeups=t.goals.c.spent_wakeups + int(counted),
+            updated_at=now,
+        )
+        .returning(t.goals.c.fence)
+    ).scalar()
+    return None if fence is None else int(fence)
+
+
+def _begun(store: Store, connection: sa.Connection, goal: Goal, now: datetime, **more: Any) -> int:
+    """The id of a new wakeup of this process, at whose beginning all that users said until the snapshot is known."""
+    owner = store.owner
+    wakeup = connection.execute(
+        sa.insert(t.wakeups)
+        .values(
+            goal=goal.id,
+            owner=owner.name,
+            host_label=owner.host_label,
+            pid=owner.pid,
+            pid_start=owner.pid_start,
+            boot_id=owner.boot_id,
+            lease_ms=store.lease_now() + store.lease_length,
+            revision=goal.revision,
+            inbox_seen=goal.inbox_head,
+            exit_detail="",
+            exit_facts={},
+            turns=0,
+            tokens=0,
+            recoveries=0,
+            rejections=0,
+            progress=0,
+            started_at=now,
+            **more,
+        )
+        .returning(t.wakeups.c.id)
+    ).scalar_one()
+    return int(wakeup)
 
 
 def begin_anew(

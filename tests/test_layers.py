@@ -73,7 +73,7 @@ PICKERS = {"wiring", "testing", *DEMOS}
 """The only modules that name concretes of another room."""
 
 HOMES = {
-    "aiohttp": {"model"},
+    "aiohttp": {"bench", "model"},
     "alembic": {"state", "migrations"},
     "certifi": {"model"},
     "click": {"cli"},

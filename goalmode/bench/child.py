@@ -8,6 +8,7 @@ from importlib import import_module
 
 MEASUREMENTS = {
     "floor": "goalmode.bench.floors:floor",
+    "bare": "goalmode.bench.bare:bare",
     "turns": "goalmode.bench.path:turns",
     "pursue": "goalmode.bench.long:pursue",
     "going_on": "goalmode.bench.long:going_on",
@@ -16,6 +17,7 @@ MEASUREMENTS = {
     "together": "goalmode.bench.crowd:together",
     "profiled": "goalmode.bench.profile:profiled",
     "memory": "goalmode.bench.startup:memory",
+    "libraries": "goalmode.bench.startup:libraries",
 }
 """By name: the function that makes it. It takes what it is given by name and returns figures for JSON."""
 

@@ -68,12 +68,23 @@ def _of_the_goal(found: Mapping[str, Any], turns: int) -> list[Figure]:
     return [
         Figure("stored", at_1000["stored"] / payload, note=f"the whole file; P is {payload:,.0f} bytes"),
         Figure("written", None if written is None else written / payload, note=bytes_by),
-        Figure("memory", memory, note=f"after {turns:,} turns; bare python has {bare / MEBIBYTE:.1f} MB"),
+        Figure("memory", memory, note=f"after {turns:,} turns; {_before_any_work(bare)}"),
         Figure("over", ledger["over"], note=sent),
         Figure("recall", found["recalled"], note=f"after {turns:,} turns, window 12k"),
         Figure("prefix", ledger["share"] * 100, note=repeated),
         *([_tokens(turns, ledger)] if turns == 1_000 else []),
     ]
+
+
+def _before_any_work(bare: int) -> str:
+    """Whose memory it is that a goal has before its first turn."""
+    with_libraries = in_child("libraries")
+    imported, counting = (with_libraries[name] / MEBIBYTE for name in ("imported", "counting"))
+    alone = bare / MEBIBYTE
+    return (
+        f"bare python has {alone:.1f} MB, the libraries add {imported - alone:.0f} before any code of ours, "
+        f"and the vocabulary {counting - imported:.0f} while it is loaded"
+    )
 
 
 def tokens(size: Size) -> Results:

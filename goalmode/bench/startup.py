@@ -1,4 +1,4 @@
-"""What starting costs: the CPU of `goalmode --help` beside bare Python, and the memory of a Python with no work."""
+"""What starting costs: the CPU of `goalmode --help` beside bare Python, and memory before there is any work."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from goalmode.bench.measure import Spread, environment, high_water, in_child, own_directory, peak_memory
 
 BARE = (sys.executable, "-c", "pass")
 HELP = (sys.executable, "-m", "goalmode", "--help")
+LIBRARIES = ("anyio", "sqlmodel", "aiohttp", "jinja2", "stamina", "tiktoken")
+"""That every wakeup runs with."""
 
 
 def help_cost(times: int) -> tuple[Spread, Spread, Spread]:
@@ -32,6 +35,16 @@ def bare_memory() -> int:
 def memory() -> dict[str, int]:
     """This process's peak."""
     return {"memory": peak_memory()}
+
+
+def libraries() -> dict[str, int]:
+    """This process's peak with the libraries, and then with the vocabulary that counts tokens, loaded by itself."""
+    for name in LIBRARIES:
+        import_module(name)
+    imported = peak_memory()
+    tokens = import_module("goalmode.context.tokens")
+    tokens.O200k().count("once")
+    return {"imported": imported, "counting": peak_memory()}
 
 
 def _cpu_ms(command: Sequence[str], home: str) -> float:

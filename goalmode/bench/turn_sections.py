@@ -30,6 +30,7 @@ def turn(size: Size) -> Results:
     }
     if size.floors:
         kinds |= {
+            "L": lambda: _bare(size.floor_turns),
             "F": lambda: _floor("F", size.floor_turns),
             "H, a context as large as the default window's": lambda: _floor(
                 "H", size.floor_turns, MANY_TURNS
@@ -54,7 +55,8 @@ def turn(size: Size) -> Results:
     ]
     note = (
         f"A turn: 2.1 KB of arguments, text and result. H is httpx and F http.client, each with {KEPT_TURNS} turns of "
-        "context and one durable commit; neither streams. goalmode's tool is a coroutine that only reads."
+        "context and one durable commit; neither streams. goalmode's tool is a coroutine that only reads. L takes the "
+        "same steps as goalmode through the same libraries, with nothing else between them: what no care can go below."
     )
     grid = Grid("A turn beside the floors", ("", "CPU ms", "wall ms", "× H"), rows, note)
     how = f"{size.turns} turns, {size.repetitions} pairs; window 12k beside a floor with as large a context"
@@ -110,6 +112,12 @@ def _floor(kind: str, turns: int, kept_turns: int = KEPT_TURNS) -> Costs:
             "warm": kept_turns,
         }
         return in_child("floor", kind=kind, kept_turns=kept_turns, **given)
+
+
+def _bare(turns: int) -> Costs:
+    with own_directory() as directory, provider() as there:
+        given: dict[str, Any] = {"base_url": there.base_url, "directory": directory, "turns": turns}
+        return in_child("bare", warm=KEPT_TURNS, **given)
 
 
 def _path(turns: int, window: int | None, pieces: int = 0) -> Costs:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from goalmode.cli import secrets
 from goalmode.cli.options import UTF8, together
 from goalmode.cli.output import remark
 from goalmode.domain.goal import Goal
@@ -32,7 +33,7 @@ def chosen(given: dict[str, Any], configured: Settings, workspace: str) -> tuple
     """The servers that the options name; None where they name none: those that are configured.
 
     Raises:
-        BadInput: no such server, a program that is not there, or the extra is not installed.
+        BadInput: no such server, a credential in a command, a program that is not there, or the extra is not installed.
     """
     if given["no_mcp"]:
         if given["mcp"]:
@@ -42,7 +43,7 @@ def chosen(given: dict[str, Any], configured: Settings, workspace: str) -> tuple
         return None
     if not installed():
         raise BadInput("mcp", given["mcp"][0], NEEDS_EXTRA)
-    choices = [parse_choice(text, configured.mcp) for text in given["mcp"]]
+    choices = [parse_choice(text, configured.mcp, secrets.known()) for text in given["mcp"]]
     names = [choice.name for choice in choices]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:

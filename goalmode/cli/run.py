@@ -17,7 +17,7 @@ from goalmode.cli.stores import changing, command_here
 from goalmode.domain.exits import EXIT_FACTS, Exit, ExitReason, GoalStatus, SkipReason
 from goalmode.domain.goal import Goal, GoalSettings
 from goalmode.inspection.endings import exit_code, remedy, told
-from goalmode.inspection.seen import known_reason, shown_reason
+from goalmode.inspection.seen import known_reason, shown
 from goalmode.orchestrator.goals import parse_count, parse_deadline, parse_seconds, raised, resume_goal
 from goalmode.orchestrator.run import Ending
 from goalmode.orchestrator.skip import Skip, facts_of, refusal
@@ -184,7 +184,7 @@ def _skipped(store: Store, goal: Goal, skip: Skip, common: Common) -> int:
     """One line about why nothing ran. The exit code is that of the goal's last ending where the status says it all."""
     with store.reading() as connection:
         last = reading.last_wakeup(connection, goal.id)
-    word = None if last is None else shown_reason(store, last)
+    word = None if last is None else shown(store, last).exit_reason
     reason = None if last is None or word is None else known_reason(goal, last, word)
     if common.json:
         at = store.clock.now().isoformat()

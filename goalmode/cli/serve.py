@@ -41,9 +41,6 @@ _CTRL_C = Exit(ExitReason.INTERRUPTED, "Ctrl-C", {"requested": True})
 STORE, DBOS = "store", "dbos"
 """Who says which server wakes what: the store, or DBOS by delivering it."""
 
-_THREADS = 40
-"""Beside those of the wakeups, for tools and for the store."""
-
 
 @click.command()
 @click.option(
@@ -106,8 +103,8 @@ def serve(
         _warn(store)
         served = tuple(dict.fromkeys(labels)) or (here.host_label,)
         waker, log = Waker(store, common), also_logged(Log(store, common), "goalmode.serve")
-        log(Event("serving", {"labels": served, "owner": here.name, "concurrency": concurrency}))
         with Interrupts(waker.end_tools, ctrl_c=_CTRL_C) as interrupts:
+            log(Event("serving", {"labels": served, "owner": here.name, "concurrency": concurrency}))
             stop = _Stop(interrupts, patience)
             made = _daemon(
                 engine,
@@ -181,7 +178,8 @@ class _Stop:
 
 
 async def _with_threads(concurrency: int, body: Callable[[], Awaitable[None]]) -> None:
-    to_thread.current_default_thread_limiter().total_tokens = _THREADS + 4 * concurrency
+    # A wakeup has one of them at most, to claim, to check and to write files in; anyio's own number is the server's.
+    to_thread.current_default_thread_limiter().total_tokens += concurrency
     await body()
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from goalmode.cli import secrets
 from goalmode.cli.options import Common
 from goalmode.cli.output import say, say_json
 from goalmode.cli.running import configured_for
@@ -19,7 +18,7 @@ from goalmode.configured import Configured
 from goalmode.credentials import Credentials
 from goalmode.domain.exits import Exit
 from goalmode.domain.goal import Goal
-from goalmode.domain.redact import Redactor, learned
+from goalmode.domain.redact import Redactor
 from goalmode.domain.text import counted, one_line
 from goalmode.loop.ports import Event, Sink
 from goalmode.orchestrator.run import Ending
@@ -39,7 +38,6 @@ class Waker:
         self._store, self._common = store, common
         self._credentials = Credentials()
         self._wakes: set[Wake] = set()
-        store.redact = learned(store.redact, secrets.known())
 
     async def __call__(
         self, goal_id: int, sink: Sink, stop: Callable[[], Exit | None], delivery: int | None = None

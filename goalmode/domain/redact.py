@@ -121,17 +121,21 @@ def learned(known: Redactor, more: Redactor) -> Redactors:
     return found
 
 
-def url_secrets(url: str) -> tuple[str, ...]:
+def url_secrets(url: str, *, every: bool = False) -> tuple[str, ...]:
     """What in a URL lets somebody in: its password, a user name without one, and the keys in its query.
 
     Not every word in it: `user` and `api-version=preview` would be struck out of paths and of what tools print.
+
+    Args:
+        every: all values of the query, for what only that server says.
     """
     parts = urlsplit(url)
     found = [parts.password or parts.username or ""]
     for written in parts.query.split("&"):
         name, equals, value = written.partition("=")
-        value = value if equals else name
-        if _LETS_IN.search(name) or len(value) >= _LONG_ENOUGH_FOR_A_KEY:
+        named = _LETS_IN.search(name) and (value or not equals)
+        value = value or name  # A word alone, which may end as base64 does.
+        if every or named or len(value) >= _LONG_ENOUGH_FOR_A_KEY:
             found.append(value)
     # As it is written, and as it is meant: a server that takes it tells of the latter.
     told = [form for text in found for form in (text, unquote(text), unquote_plus(text))]

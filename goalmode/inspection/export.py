@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from goalmode.domain.exits import ExitReason
-from goalmode.inspection.seen import runs, shown_detail, shown_reason
+from goalmode.inspection.seen import shown
 from goalmode.inspection.show import public
 from goalmode.state import goals, locks, questions, reading, transfer, wake_sources
 from goalmode.state.reading import WakeupSeen
@@ -39,12 +39,12 @@ def _left(store: Store, goal: int, last: WakeupSeen | None) -> Left:
     if last is None or last.exit_reason is not None:
         return Left(ExitReason.INTERRUPTED.value, "")
     started = locks.started(store.lock_file(goal, last.fence))
-    if runs(store, last):
+    how = shown(store, last)
+    if how.exit_reason is None:
         return Left(ExitReason.INTERRUPTED.value, CUT_OFF, started=started)
     pending = last.pending_exit or {}
     facts = pending.get("facts", {"owner": last.lease.owner.name})
-    reason = shown_reason(store, last) or ExitReason.INTERRUPTED.value
-    return Left(reason, shown_detail(store, last), facts, started)
+    return Left(how.exit_reason, how.exit_detail, facts, started)
 
 
 def _differences(before: Any, after: Any) -> int:

@@ -5,6 +5,7 @@ Then it is what recovery will make of it: interrupted, or ended as it had stored
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -42,22 +43,17 @@ def shown(store: Store, wakeup: WakeupSeen) -> Shown:
     return Shown(False, str(left["reason"]), str(left["detail"]))
 
 
-def shown_reason(store: Store, wakeup: WakeupSeen) -> str | None:
-    """The exit reason; None while it runs."""
-    return shown(store, wakeup).exit_reason
-
-
-def shown_detail(store: Store, wakeup: WakeupSeen) -> str:
-    return shown(store, wakeup).exit_detail
-
-
-def shown_status(store: Store, goal: Goal, last: WakeupSeen | None) -> GoalStatus:
-    """The goal's status; where its process died, the one that recovery will set: an accepted claim beats a stop."""
-    return status_of(goal, last, running=last is not None and runs(store, last))
+def looks(store: Store, wakeups: Iterable[WakeupSeen]) -> dict[int, Shown]:
+    """How each of them stands now, by its id: one look at each, however often it is given."""
+    return {key: shown(store, wakeup) for key, wakeup in {w.id: w for w in wakeups}.items()}
 
 
 def status_of(goal: Goal, last: WakeupSeen | None, *, running: bool) -> GoalStatus:
-    """The same, where it is known already whether the last wakeup runs."""
+    """The goal's status; where its process died, the one that recovery will set: an accepted claim beats a stop.
+
+    Args:
+        running: whether the last wakeup runs.
+    """
     if last is None or last.exit_reason is not None or running:
         return goal.status
     pending = last.pending_exit

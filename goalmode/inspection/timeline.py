@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from goalmode.inspection.seen import iso, runs, shown, status_of
+from goalmode.inspection.seen import Shown, iso, looks, shown, status_of
 from goalmode.state import goals, reading
 from goalmode.state import timeline as rows
 from goalmode.state.reading import WakeupSeen
@@ -35,14 +35,15 @@ def timeline(store: Store, goal_id: int, *, limit: int = WAKEUPS, offset: int = 
         until = beyond[0].started_at if beyond else None
         happened = rows.happenings(connection, goal_id, since=since, until=until)
         work = rows.work(connection, [w.id for w in seen])
-    running = last is not None and runs(store, last)
+    how = looks(store, (*seen, *([] if last is None else [last])))
+    running = last is not None and how[last.id].running
     found = {
         "id": goal.uid,
         "status": status_of(goal, last, running=running).value,
         "running": running,
         "created_at": iso(goal.created_at),
         "wakeups_in_all": 0 if last is None else last.seq,
-        "wakeups": [_wakeup(store, w, work.get(w.id, ())) for w in seen],
+        "wakeups": [_wakeup(w, how[w.id], work.get(w.id, ())) for w in seen],
         "happenings": [_happening(one, seen) for one in happened],
     }
     return dict(store.clean_json(found))
@@ -57,11 +58,10 @@ def wakeups(store: Store, goal_id: int, *, limit: int = WAKEUPS, offset: int = 0
     with store.reading() as connection:
         seen = reading.wakeups(connection, goal_id, newest=limit, skip=offset)
         work = rows.work(connection, [w.id for w in seen])
-    return [store.clean_json(_wakeup(store, w, work.get(w.id, ()))) for w in seen]
+    return [store.clean_json(_wakeup(w, shown(store, w), work.get(w.id, ()))) for w in seen]
 
 
-def _wakeup(store: Store, wakeup: WakeupSeen, work: Sequence[Work]) -> dict[str, Any]:
-    how = shown(store, wakeup)
+def _wakeup(wakeup: WakeupSeen, how: Shown, work: Sequence[Work]) -> dict[str, Any]:
     return {
         "seq": wakeup.seq,
         "running": how.running,

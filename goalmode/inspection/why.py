@@ -15,7 +15,7 @@ from goalmode.inspection import wake_sources
 from goalmode.inspection.endings import remedy, told
 from goalmode.inspection.going_on import limit_of, needs
 from goalmode.inspection.questions import described
-from goalmode.inspection.seen import iso, known_reason, runs, shown, shown_reason, shown_status
+from goalmode.inspection.seen import Shown, iso, known_reason, looks, status_of
 from goalmode.inspection.streak import streak
 from goalmode.inspection.turns import reply_of
 from goalmode.orchestrator.skip import Skip, refusal
@@ -51,11 +51,12 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         )
         servers = [] if chosen is None else [_ran(s) for s in outside.servers_of(connection, chosen.id)]
         waiting = questions.open_of(connection, goal)
-    goal = replace(goal, status=shown_status(store, goal, last))
     if wakeup is not None and chosen is None:
         have = "there are none yet" if last is None else f"1 to {last.seq}"
         raise BadInput("wakeup", str(wakeup), f"the number of a wakeup of goal {goal.uid}: {have}")
-    running = next((w for w in seen if runs(store, w)), None)
+    how = looks(store, (*seen, *named))
+    running = next((w for w in seen if how[w.id].running), None)
+    goal = replace(goal, status=status_of(goal, last, running=running is not None))
     skip = _leased(running) if running is not None else refusal(store, goal)
     facts = {} if last is None else last.exit_facts
     found = {
@@ -66,9 +67,9 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         "owner": None if running is None else running.lease.owner.name,
         "ending": None
         if chosen is None
-        else {**_ending(store, goal, chosen, checks, next(iter(turns), None)), "servers": servers},
+        else {**_ending(goal, chosen, how[chosen.id], checks, next(iter(turns), None)), "servers": servers},
         "recent": [
-            {"wakeup": w.seq, "exit_reason": shown_reason(store, w), "turns": w.turns} for w in seen[-RECENT:]
+            {"wakeup": w.seq, "exit_reason": how[w.id].exit_reason, "turns": w.turns} for w in seen[-RECENT:]
         ],
         "streak": goal.streak,
         "streak_limit": STREAK_LIMIT,
@@ -80,7 +81,7 @@ def why(store: Store, goal_id: int, *, wakeup: int | None = None) -> dict[str, A
         "skip": None if skip is None else {"reason": skip.reason.value, "detail": skip.detail},
         "questions": [described(question) for question in waiting],
         "needs": needs(goal, facts, waiting, running=running is not None, due=skip is None),
-        "remedy": _remedy(store, goal, last, waiting),
+        "remedy": _remedy(goal, last, None if last is None else how[last.id].exit_reason, waiting),
         "sandbox": None if chosen is None else chosen.sandbox,
         "network": goal.settings.network,
         "contract_protected": chosen is not None
@@ -100,9 +101,8 @@ def _leased(running: WakeupSeen) -> Skip:
 
 
 def _ending(
-    store: Store, goal: Goal, wakeup: WakeupSeen, checks: Sequence[CheckSeen], turn: TurnSeen | None
+    goal: Goal, wakeup: WakeupSeen, how: Shown, checks: Sequence[CheckSeen], turn: TurnSeen | None
 ) -> dict[str, Any]:
-    how = shown(store, wakeup)
     word, detail = how.exit_reason, how.exit_detail
     newest = {check.subject: check for check in checks}
     reason = None if word is None else known_reason(goal, wakeup, word)
@@ -138,11 +138,10 @@ def _turn(turn: TurnSeen) -> dict[str, Any]:
     }
 
 
-def _remedy(store: Store, goal: Goal, last: WakeupSeen | None, waiting: Sequence[Question]) -> str:
+def _remedy(goal: Goal, last: WakeupSeen | None, word: str | None, waiting: Sequence[Question]) -> str:
     asks = bool(waiting) and waiting[-1].asking.kind is not QuestionKind.SIGN_OFF
     if goal.status is GoalStatus.WAITING_USER and asks and len(waiting) > 1:
         return f"goalmode answer {goal.uid} {waiting[-1].label} TEXT"
-    word = None if last is None else shown_reason(store, last)
     if last is None or word is None:
         return remedy(goal.uid, goal.status, None, {}) if last is None else ""
     if goal.status is GoalStatus.DONE:

@@ -9,22 +9,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import os
 import re
-import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
-from urllib.parse import parse_qsl, urlsplit
-from urllib.request import getproxies, proxy_bypass
-from weakref import WeakSet
+from urllib.parse import urlsplit
 
 import aiohttp
 import anyio
-import anyio.lowlevel
-import certifi
 from yarl import URL
 
 from goalmode.domain.address import is_web_address
@@ -33,8 +26,9 @@ from goalmode.domain.redact import Redactor, url_secrets
 from goalmode.domain.signals import ErrorKind
 from goalmode.domain.text import one_line
 from goalmode.errors import ModelError
-from goalmode.model.address import is_loopback
 from goalmode.model.classify import classify
+from goalmode.model.connector import Connector, certificates, connector_of
+from goalmode.model.proxy import proxy_for
 from goalmode.model.sse import StreamTooLong
 
 MAX_BODY = 8 * 1024 * 1024
@@ -43,6 +37,8 @@ MAX_ERROR_BODY = 64 * 1024
 MAX_MESSAGE = 500
 MAX_HEADER = 64 * 1024
 """Bytes of one line of an answer's head: gateways put whole policies into them."""
+MAX_HEADERS = 512
+"""Lines of an answer's head: a chain of gateways adds some at each step."""
 CONNECT_SECONDS = 30.0
 RESEND_SECONDS = 0.25
 """After which a kept connection that breaks was not closed before the request came: the server may be working on it."""
@@ -76,8 +72,7 @@ class Http:
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._given = client
-        self._own: aiohttp.ClientSession | None = None
-        self._own_loop: object = None
+        self._own: dict[asyncio.AbstractEventLoop, _Opened] = {}
         self._timeout, self._clock = timeout_seconds, clock
         self._connect_seconds = min(timeout_seconds, CONNECT_SECONDS)
         self._send_seconds = 3 * timeout_seconds
@@ -86,10 +81,12 @@ class Http:
         self._proxy = proxy_for(url)
         self.host = url.host_port_subcomponent or ""
         pair = f"{url.user or ''}:{url.password or ''}" if url.user or url.password else ""
-        secrets = [api_key or "", url.raw_password or "", url.password or "", pair]
-        secrets += [value for _, value in parse_qsl(self._query)]
-        secrets += [part.partition("=")[2] or part for part in self._query.split("&")]
-        self._redact = Redactor((*secrets, *url_secrets(self._proxy or "")))
+        in_urls = (
+            *url_secrets(base_url),
+            *url_secrets(f"?{self._query}", every=True),
+            *url_secrets(self._proxy or ""),
+        )
+        self._redact = Redactor((api_key or "", pair, *in_urls))
         self._own_url = re.compile(rf"{re.escape(str(self._url).rstrip('/'))}[^\s'\"]*")
         self._headers = {"content-type": "application/json", "accept": "text/event-stream", **headers}
         if pair:
@@ -148,22 +145,23 @@ class Http:
         return ModelError(kind, message, status=200 if began else None)
 
     async def aclose(self) -> None:
-        """Close the connections. Another call opens new ones."""
-        client, self._own = self._own, None
-        if client is not None:
-            await client.close()
+        """Close the connections of this event loop. Another call opens new ones."""
+        here = asyncio.get_running_loop()
+        for loop in list(self._own):
+            if (loop is here or loop.is_closed()) and (opened := self._own.pop(loop, None)):
+                await opened.closes.aclose()
 
     def _shown(self, text: str, limit: int) -> str:
         return one_line(self._redact(text), limit)
 
     async def _send(self, path: str, body: bytes) -> aiohttp.ClientResponse:
-        client, started = self._client(), self._clock.monotonic()
-        connector = client.connector
-        opened = connector.opened if isinstance(connector, _Connector) else None
+        client, started = await self._client(), self._clock.monotonic()
+        connector = connector_of(client)
+        opened = None if connector is None else connector.opened
         try:
             return await self._send_once(client, path, body)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as lost:
-            kept = isinstance(connector, _Connector) and connector.opened == opened
+            kept = connector is not None and connector.opened == opened
             begun = isinstance(getattr(lost, "message", None), aiohttp.http.RawResponseMessage)
             if not kept or begun or self._clock.monotonic() - started > RESEND_SECONDS:
                 raise
@@ -181,31 +179,43 @@ class Http:
             with anyio.fail_after(self._send_seconds):
                 return await client.post(url, data=data, headers=self._headers, allow_redirects=False)
         except BaseException:
-            if isinstance(client.connector, _Connector):
-                client.connector.cut()
+            if (connector := connector_of(client)) is not None:
+                connector.cut()
             raise
 
-    def _client(self) -> aiohttp.ClientSession:
+    async def _client(self) -> aiohttp.ClientSession:
         if self._given is not None:
             return self._given
         # Connections belong to an event loop; a program may run several, one after the other.
-        loop = anyio.lowlevel.current_token()
-        if self._own is None or self._own_loop != loop:
-            self._own_loop = loop
-            self._own = self._opened()
-        return self._own
+        loop = asyncio.get_running_loop()
+        if loop not in self._own:
+            await self.aclose()
+            opens = self._opens()
+            self._own[loop] = _Opened(await anext(opens), opens)
+        return self._own[loop].client
 
-    def _opened(self) -> aiohttp.ClientSession:
+    async def _opens(self) -> AsyncGenerator[aiohttp.ClientSession]:
         # Elsewhere no certificates need be loaded.
         encrypted = self._url.scheme == "https" or (self._proxy or "").startswith("https:")
-        return aiohttp.ClientSession(
-            connector=_Connector(ssl=_certificates() if encrypted else False),
+        # A program that closes nothing leaves nothing behind: its loop, as it ends, closes what generators hold open.
+        async with aiohttp.ClientSession(
+            connector=Connector(ssl=certificates() if encrypted else False),
             timeout=aiohttp.ClientTimeout(connect=self._connect_seconds, sock_read=self._timeout),
             proxy=self._proxy,
             cookie_jar=aiohttp.DummyCookieJar(),
             max_line_size=MAX_HEADER,
             max_field_size=MAX_HEADER,
-        )
+            max_headers=MAX_HEADERS,
+        ) as client:
+            yield client
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A client, and what closes it."""
+
+    client: aiohttp.ClientSession
+    closes: AsyncGenerator[aiohttp.ClientSession]
 
 
 async def whole(response: aiohttp.ClientResponse) -> bytes:
@@ -229,57 +239,6 @@ async def _head(response: aiohttp.ClientResponse) -> bytes:
         if len(content) >= MAX_ERROR_BODY:
             break
     return bytes(content[:MAX_ERROR_BODY])
-
-
-class _Connector(aiohttp.TCPConnector):
-    """Counts the connections that it opens: a request for which it opened none was sent on a kept one."""
-
-    def __init__(self, **more: Any) -> None:
-        super().__init__(**more)
-        self.opened = 0
-        self._transports: WeakSet[asyncio.Transport] = WeakSet()
-
-    async def _create_connection(self, *given: Any, **more: Any) -> Any:
-        # Not by tracing, which costs a tenth of a request in events that nobody listens to.
-        self.opened += 1
-        protocol = await super()._create_connection(*given, **more)
-        if protocol.transport is not None:
-            self._transports.add(protocol.transport)
-        return protocol
-
-    def cut(self) -> None:
-        """Send nothing more on connections that are being closed: of a call that was given up, nothing is to arrive."""
-        for transport in self._transports:
-            if transport.is_closing():
-                transport.abort()
-
-
-@cache
-def _certificates() -> ssl.SSLContext:
-    """Those of the system where the user names them, else certifi's: some Pythons come without any."""
-    named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
-    return ssl.create_default_context(cafile=None if named else certifi.where())
-
-
-def proxy_for(url: URL) -> str | None:
-    """The proxy that the environment, or the system, names for this address; none for this machine itself.
-
-    Raises:
-        ModelError: it is no proxy that HTTP can go through; nothing of it is repeated, since it may hold a password.
-    """
-    host = url.host or ""
-    if is_loopback(host) or proxy_bypass(f"{host}:{url.port}"):
-        return None
-    known = getproxies()
-    named = known.get(url.scheme) or known.get("all")
-    if not named:
-        return None
-    proxy = named if "://" in named else f"http://{named}"
-    if not is_web_address(proxy):
-        raise ModelError(
-            ErrorKind.BAD_REQUEST, "the proxy of the environment is not an http or https address"
-        )
-    return proxy
 
 
 def _parsed(base_url: str) -> tuple[URL, str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 from urllib.request import Request, urlopen
@@ -14,6 +16,7 @@ import pytest
 import goalmode
 import goalmode.state
 from goalmode.bench import child, material
+from goalmode.bench.bare import bare
 from goalmode.bench.crowd import NOBODY, multiply
 from goalmode.bench.floors import floor
 from goalmode.bench.measure import (
@@ -76,10 +79,9 @@ def test_measured_turns_are_turns_of_a_goal(world: Callable[..., World]) -> None
     assert (found["requests"], found["over"]) == (len(stored), 0)
 
 
-@pytest.mark.parametrize("kind", ["F", "H"])
-def test_a_floor_makes_a_request_and_a_commit_a_turn(kind: Literal["F", "H"], tmp_path: Path) -> None:
-    """With as many messages as its bound allows, and no more."""
-    bodies: list[dict[str, Any]] = []
+@contextmanager
+def served(bodies: list[dict[str, Any]]) -> Iterator[str]:
+    """The base URL of a provider in a thread; the requests to it are in `bodies`."""
 
     def note(body: bytes) -> Any:
         bodies.append(json.loads(body))
@@ -88,13 +90,39 @@ def test_a_floor_makes_a_request_and_a_commit_a_turn(kind: Literal["F", "H"], tm
     server = Server(Script(), note, {})
     threading.Thread(target=server.serve, daemon=True).start()
     try:
-        found = floor(
-            kind=kind, base_url=server.base_url, directory=str(tmp_path), turns=4, warm=2, kept_turns=3
-        )
+        yield server.base_url
     finally:
         server.close()
 
+
+@pytest.mark.parametrize("kind", ["F", "H"])
+def test_a_floor_makes_a_request_and_a_commit_a_turn(kind: Literal["F", "H"], tmp_path: Path) -> None:
+    """With as many messages as its bound allows, and no more."""
+    bodies: list[dict[str, Any]] = []
+
+    with served(bodies) as url:
+        found = floor(kind=kind, base_url=url, directory=str(tmp_path), turns=4, warm=2, kept_turns=3)
+
     assert [len(body["messages"]) for body in bodies] == [2, 4, 6, 8, 8, 8]
+    assert found["cpu_ms"] >= 0
+
+
+def test_the_libraries_floor_takes_the_steps_of_a_turn(tmp_path: Path) -> None:
+    """Each reply and each result is said in the next request, and stored in two commits with what it cost."""
+    bodies: list[dict[str, Any]] = []
+
+    with served(bodies) as url:
+        found = bare(base_url=url, directory=str(tmp_path), turns=4, warm=2)
+
+    assert all(body["stream"] for body in bodies)
+    assert [len(body["messages"]) for body in bodies] == [2, 4, 6, 8, 10, 12]
+    assert bodies[5]["messages"][-1]["content"] == material.result(4)
+    with closing(sqlite3.connect(tmp_path / "bare.sqlite")) as store:
+        assert store.execute("SELECT count(*) FROM turns WHERE state = 'done'").fetchone() == (6,)
+        assert store.execute("SELECT count(*), sum(outcome = 'success') FROM calls").fetchone() == (6, 6)
+        assert store.execute("SELECT count(*) FROM bodies").fetchone() == (18,)
+        assert store.execute("SELECT turns FROM wakeups").fetchone() == (6,)
+    assert len((tmp_path / "lock").read_bytes().splitlines()) == 6
     assert found["cpu_ms"] >= 0
 
 

@@ -53,6 +53,59 @@ def stored(cli: Any, uid: str) -> str:
         return str([show(store, goal.id), turns(store, goal, full=True), why(store, goal.id)])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ("--token=abc123", "the value of --token is one"),
+        ("--token abc123", "the value of --token is one"),
+        ("TRACKER_TOKEN=abc123", "the value of TRACKER_TOKEN is one"),
+        ("sh -c 'exec API_KEY=abc123 server'", "the value of API_KEY is one"),
+        ("postgresql://me:abc123@host/db", "an argument is one"),
+        ("--header 'Authorization: Bearer abc123'", "an argument is one"),
+        ("--name sk-abc1230123456789", "an argument is one"),
+        (f"--name {CANARY}", "an argument is one"),
+    ],
+)
+def test_a_credential_in_a_command_is_refused_unseen(cli: Any, arguments: str, named: str) -> None:
+    """A command is stored as it is written: the line says where a credential belongs, for `edit` as for `new`."""
+    choice = f"tracker=cat {arguments}"
+
+    done = cli("new", "x", "--workspace", str(cli.workspace), "--model", "openai:m", "--mcp", choice)
+    assert done.code == 2
+    assert "mcp: 'tracker' is not valid: a command without credentials" in done.line()
+    assert (
+        f'{named}; write [mcp.tracker] into goalmode.toml, with env = {{ NAME = "${{NAME}}" }}' in done.line()
+    )
+    assert "abc123" not in done.err
+    assert CANARY not in done.err
+    assert cli.rows() == ""
+
+    uid = cli.new()
+    assert cli("edit", uid, "--mcp", choice).code == 2
+    assert "abc123" not in stored(cli, uid)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--token=short",
+        "--token=",
+        "--max-tokens=abc123",
+        "--token-limit=100000",
+        "--token-env=TRACKER_TOKEN",
+        "--key-file=server.pem",
+        "--credentials ./me.json",
+        "--token --verbose",
+        "--token=${TRACKER}",
+        "--repository ~/secrets/abc123",
+        "KEYBOARD=abc123",
+    ],
+)
+def test_what_only_sounds_like_one_is_taken(cli: Any, arguments: str) -> None:
+    """A number, a path, a variable's name, a short word."""
+    assert cli.new("--mcp", f"tracker=cat {arguments}")
+
+
 def told(stub: Stub, number: int) -> str:
     """The result of the call before a request, as the model sees it."""
     return str(stub.requests[number].body["messages"][-1]["content"])

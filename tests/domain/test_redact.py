@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goalmode.domain import redact
-from goalmode.domain.redact import MARK, Redactor, Redactors, learned
+from goalmode.domain.redact import MARK, Redactor, Redactors, learned, url_secrets
 
 CANARY = 'canary/+"7\\f3 é&secret'
 
@@ -143,3 +143,21 @@ def test_a_key_is_found_wherever_it_stands_in_a_long_text(before: int) -> None:
     text = "." * before + "sk-" + "a" * 20
 
     assert Redactor()(text) == "." * before + MARK
+
+
+@pytest.mark.parametrize(
+    ("url", "found", "every"),
+    [
+        ("https://h/v1?api-version=preview&token=abc", {"abc"}, {"preview", "abc"}),
+        ("https://user:pa%20ss@h/v1", {"pa%20ss", "pa ss"}, {"pa%20ss", "pa ss"}),
+        ("https://user@h/v1?secret", {"user", "secret"}, {"user", "secret"}),
+        (f"https://h/v1?{'x' * 20}=", {"x" * 20}, {"x" * 20}),
+        (f"https://h/v1?{'x' * 19}=", set(), {"x" * 19}),
+        ("https://h/v1?token=&page=", set(), {"token", "page"}),
+        ("https://h/v1", set(), set()),
+    ],
+)
+def test_what_in_a_url_lets_in(url: str, found: set[str], every: set[str]) -> None:
+    """Passwords and keys by their name or length, and on demand whatever a query holds."""
+    assert set(url_secrets(url)) == found
+    assert set(url_secrets(url, every=True)) == every

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from goalmode.domain.goal import Goal, GoalSettings, GoalSpec
+from goalmode.inspection.export import CUT_OFF, export
 from goalmode.inspection.show import public, show
+from goalmode.inspection.timeline import timeline
+from goalmode.inspection.why import why
 from goalmode.orchestrator.goals import create_goal
 from goalmode.state.store import Store
 from tests.orchestrator.builders import begin
@@ -62,3 +65,32 @@ def test_whether_it_runs_is_found_out_once(store: Store, goal: Goal, monkeypatch
     assert (wakeup["running"], wakeup["exit_reason"], wakeup["exit_detail"]) == (True, None, "")
     [wakeup] = show(store, goal.id)["wakeups"]
     assert (wakeup["running"], wakeup["exit_reason"]) == (False, "INTERRUPTED")
+
+
+@pytest.mark.parametrize("wakeup", [None, 1])
+def test_why_and_the_timeline_look_once_too(
+    store: Store, goal: Goal, monkeypatch: pytest.MonkeyPatch, wakeup: int | None
+) -> None:
+    """Whichever wakeup is asked about, and however often it is named."""
+    begin(store, goal)
+    for made in (lambda: why(store, goal.id, wakeup=wakeup), lambda: timeline(store, goal.id)):
+        looks = iter([False])
+        monkeypatch.setattr(store, "is_void", lambda lease, looks=looks: next(looks, True))
+        found = made()
+
+        assert (found["running"], found["status"]) == (True, "ACTIVE")
+        assert "INTERRUPTED" not in str(found)
+        assert "INTERRUPTED" in str(made())
+
+
+def test_an_export_takes_a_wakeup_for_what_one_look_found(
+    store: Store, goal: Goal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ran when the goal was exported, or its process had ended."""
+    begin(store, goal)
+    looks = iter([False])
+    monkeypatch.setattr(store, "is_void", lambda lease: next(looks, True))
+
+    for detail in (CUT_OFF, f"the process {store.owner.name} ended"):
+        [exported] = export(store, goal.id)[0]["wakeups"]
+        assert (exported["exit_reason"], exported["exit_detail"]) == ("INTERRUPTED", detail)

@@ -11,16 +11,16 @@ import anyio
 import pytest
 from aiohttp.http import RawResponseMessage
 from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
 
 from goalmode.domain.messages import Request, User
 from goalmode.domain.profile import ModelProfile
+from goalmode.domain.redact import MARK
 from goalmode.domain.signals import ErrorKind
 from goalmode.errors import ModelError
 from goalmode.model import http
-from goalmode.model.http import proxy_for
+from goalmode.model.connector import connector_of
 from goalmode.model.wire.openai_chat import OpenAIChat
-from goalmode.testing.steps import raw, text
+from goalmode.testing.steps import raw, status, text
 
 from .conftest import Asked
 
@@ -40,39 +40,29 @@ def test_nothing_of_an_address_is_told(ask: Ask, answer: bytes, query: str) -> N
     assert [secret for secret in SECRETS if secret in error.message] == []
 
 
+@pytest.mark.parametrize(("lines", "kind"), [(129, "RATE_LIMIT"), (512, "RATE_LIMIT"), (513, "CONNECTION")])
+def test_an_answer_may_have_many_header_lines(ask: Ask, lines: int, kind: str) -> None:
+    """Gateways add their own; endless ones are refused."""
+    head = "".join(f"x-gateway-{n}: 1\r\n" for n in range(lines - 1))
+    answer = f"HTTP/1.1 429 Too Many\r\ncontent-length: 0\r\n{head}\r\n"
+
+    assert ask([raw(answer.encode())]).error.kind is ErrorKind[kind]
+
+
 @pytest.mark.parametrize(
-    ("named", "used"),
+    ("query", "told"),
     [
-        ("proxy.invalid:3128", "http://proxy.invalid:3128"),
-        ("user:canary-word@proxy.invalid:3128", "http://user:canary-word@proxy.invalid:3128"),
-        ("https://proxy.invalid", "https://proxy.invalid"),
-        ("", None),
+        ("c2VjcmV0LXdvcmQ=", f"{MARK}= a-b-c-d a%2Db-c-d"),
+        ("version=a-b-c-d", f"c2VjcmV0LXdvcmQ= {MARK} a%2Db-c-d"),
+        ("x=1&version=a%2Db-c-d", f"c2VjcmV0LXdvcmQ= {MARK} {MARK}"),
+        ("", "c2VjcmV0LXdvcmQ= a-b-c-d a%2Db-c-d"),
     ],
 )
-def test_a_proxy_may_be_named_without_its_scheme(
-    monkeypatch: pytest.MonkeyPatch, named: str, used: str | None
-) -> None:
-    """As most people do."""
-    monkeypatch.setenv("https_proxy", named)
+def test_no_value_of_a_query_is_repeated_from_an_answer(ask: Ask, query: str, told: str) -> None:
+    """Whatever it is called, as it is written and as it is meant."""
+    said = status(400, "c2VjcmV0LXdvcmQ= a-b-c-d a%2Db-c-d")
 
-    assert proxy_for(URL("https://provider.invalid/v1")) == used
-    assert proxy_for(URL("https://127.0.0.1:8443/v1")) is None
-    monkeypatch.setenv("no_proxy", "provider.invalid:443")
-    assert proxy_for(URL("https://provider.invalid/v1")) is None
-
-
-@pytest.mark.parametrize(
-    "named", ["socks5://user:canary-word@proxy.invalid:1080", "http://", "http://u:canary-word@:1"]
-)
-def test_a_proxy_that_http_cannot_go_through_is_refused_unseen(
-    monkeypatch: pytest.MonkeyPatch, named: str
-) -> None:
-    """When the model is made, and not as a connection that fails again and again."""
-    monkeypatch.setenv("all_proxy", named)
-
-    with pytest.raises(ModelError, match="proxy of the environment") as caught:
-        OpenAIChat(ModelProfile("m", "openai", "m", "https://provider.invalid/v1"), None)
-    assert "canary" not in str(caught.value)
+    assert ask([said], url=lambda base: f"{base}?{query}").error.message.endswith(f": {told}")
 
 
 def _ask_at(address: str, said: str = "Go.", **profile: Any) -> ModelError:
@@ -148,8 +138,9 @@ def test_only_what_was_not_seen_is_sent_again(
     async def fails(client: aiohttp.ClientSession, path: str, body: bytes) -> None:
         tries.append(path)
         clock.slept.append(after)
-        assert isinstance(client.connector, http._Connector)
-        client.connector.opened += opens
+        connector = connector_of(client)
+        assert connector is not None
+        connector.opened += opens
         raise lost
 
     async def send() -> None:

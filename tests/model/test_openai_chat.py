@@ -17,7 +17,7 @@ from goalmode.domain.messages import Request, ToolCall, Usage, User
 from goalmode.domain.profile import ModelProfile
 from goalmode.domain.signals import ErrorKind, StopReason
 from goalmode.errors import ModelError
-from goalmode.model.http import proxy_for
+from goalmode.model.proxy import proxy_for
 from goalmode.model.wire import assembly
 from goalmode.model.wire.exchange import rough_tokens
 from goalmode.model.wire.openai_chat import OpenAIChat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ THREADS = 3 * READERS
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Store]:
-    with Store(str(tmp_path / "goals.sqlite"), busy_seconds=5) as store:
+    with Store(str(tmp_path / "goals.sqlite"), busy_seconds=60) as store:
         yield store
 
 
@@ -41,7 +42,7 @@ def test_more_threads_than_connections_all_get_their_turn(file: Store) -> None:
     begin = threading.Barrier(THREADS)
 
     def work(number: int) -> int:
-        begin.wait(10)
+        begin.wait(60)
         for turn in range(5):
             write(file, durable=bool((number + turn) % 2))
             with file.reading() as connection:
@@ -57,8 +58,8 @@ def test_one_that_waits_too_long_is_told(tmp_path: Path) -> None:
     """In one line, with nothing written; the next goes on."""
     with Store(str(tmp_path / "goals.sqlite"), busy_seconds=0.05) as store, ThreadPoolExecutor(1) as other:
         with store.writing(), pytest.raises(StoreBusy, match="too many threads wait"):
-            other.submit(write, store, durable=True).result(10)
-        other.submit(write, store, durable=True).result(10)
+            other.submit(write, store, durable=True).result(60)
+        other.submit(write, store, durable=True).result(60)
 
         assert count(store) == 1
 
@@ -77,6 +78,10 @@ def test_what_failed_leaves_nothing_and_takes_its_connection_along(file: Store) 
             pass
 
     assert seen[0] is seen[1]
+    assert seen[1] is not seen[2]
+    assert isinstance(seen[1], Connection)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        seen[1].execute("SELECT 1")
     assert count(file) == 2
 
 
