@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from goalmode.domain.calls import CallOutcome, CallRecord, Effect, arguments_digest
 from goalmode.domain.cost import Price, cost_of
-from goalmode.domain.messages import NO_USAGE, Fix, Message, Reply, ToolCall, Usage
+from goalmode.domain.messages import NO_USAGE, Fix, Message, Reply, ToolCall, ToolResult, Usage
 from goalmode.domain.signals import StopReason
 from goalmode.domain.work import WorkState
 from goalmode.state import bodies, mapping, statements
@@ -60,6 +60,7 @@ class TurnOutcome:
         counters: named columns of the wakeup: recoveries, rejections.
         progress: the wakeup's marks of progress so far, by what they are of; None where nobody counts them.
         durable: False for an outcome without effects, which the next durable commit syncs.
+        whole: ids of the calls whose message is their result as it is stored: it is not stored once more.
     """
 
     records: Sequence[CallRecord] = ()
@@ -72,6 +73,7 @@ class TurnOutcome:
     counters: Mapping[str, int] = field(default_factory=dict)
     progress: Mapping[str, int] | None = None
     durable: bool = True
+    whole: Collection[str] = ()
 
 
 def intent(
@@ -194,8 +196,9 @@ def outcome(
         guard(store, connection, claimed, add=counted, **changes)
         for record in done.records:
             _store_record(store, connection, claimed, turn, record)
-        messages = store.clean_json(messages_to_json(done.messages)) if done.messages else None
-        results = None if messages is None else bodies.put_json(connection, messages)
+        others = [m for m in done.messages if not isinstance(m, ToolResult) or m.call_id not in done.whole]
+        messages = store.clean_json(messages_to_json(others))
+        results = bodies.put_json(connection, messages) if messages else None
         ended: dict[str, Any] = {"state": TurnState.DONE, "ended_at": now, "results": results}
         statements.update(connection, t.turns, {"id": turn.id}, **ended)
         if done.work is not None and done.work != done.before:

@@ -6,6 +6,8 @@ The work is the same after 10 or 100,000 turns: the goal's row, capped lists, th
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -205,31 +207,39 @@ def _earlier(connection: sa.Connection, last: sa.Row[Any] | None) -> tuple[Messa
         sa.select(t.contexts.c.messages).where(t.contexts.c.wakeup == last.id, t.contexts.c.n == 0)
     ).scalar()
     rows = connection.execute(
-        sa.select(t.turns.c.reply, t.turns.c.results)
+        sa.select(t.turns.c.id, t.turns.c.reply, t.turns.c.results)
         .where(t.turns.c.wakeup == last.id, t.turns.c.reply.is_not(None))
         .order_by(t.turns.c.seq)
     ).all()
+    calls = connection.execute(
+        sa.select(t.tool_calls.c.turn, t.tool_calls.c.call_id, t.tool_calls.c.result).where(
+            t.tool_calls.c.wakeup == last.id, t.tool_calls.c.result.is_not(None)
+        )
+    ).all()
     texts = bodies.get(connection, [context, *(r.reply for r in rows), *(r.results for r in rows)])
+    results = bodies.shown(connection, [call.result for call in calls])
+    own: dict[int, dict[str, str]] = defaultdict(dict)
+    for call in calls:
+        own[call.turn][call.call_id] = results[call.result]
     messages = list(context_messages(texts.get(context or 0, "")))
     for row in rows:
         reply = reply_from_json(texts.get(row.reply, ""))
-        messages += [reply, *_answers(reply, messages_from_json(texts.get(row.results or 0, "")))]
+        stored = messages_from_json(texts.get(row.results or 0, ""))
+        messages += [reply, *_answers(reply, stored, own[row.id])]
     return tuple(messages)
 
 
-def _answers(reply: Assistant, stored: tuple[Message, ...]) -> list[Message]:
-    """The stored results, and one for each call that a crash left without."""
-    answered = {m.call_id for m in stored if isinstance(m, ToolResult)}
-    missing = [
-        ToolResult(c.id, c.name, "interrupted: no result was recorded")
-        for c in reply.calls
-        if c.id not in answered
-    ]
-    return [
-        *(m for m in stored if isinstance(m, ToolResult)),
-        *missing,
-        *(m for m in stored if isinstance(m, User)),
-    ]
+def _answers(reply: Assistant, stored: Sequence[Message], own: Mapping[str, str]) -> list[Message]:
+    """A result for each call, also for one that a crash left without, and what the host said then.
+
+    Args:
+        stored: what the turn keeps by itself: results that are not their calls' own, and prompts.
+        own: the calls' own results.
+    """
+    told = {m.call_id: m for m in stored if isinstance(m, ToolResult)}
+    lost = "interrupted: no result was recorded"
+    results = [told.get(c.id, ToolResult(c.id, c.name, own.get(c.id, lost))) for c in reply.calls]
+    return [*results, *(m for m in stored if isinstance(m, User))]
 
 
 def context_messages(text: str) -> tuple[Message, ...]:

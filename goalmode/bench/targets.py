@@ -103,8 +103,8 @@ TARGETS = (
         0.7,
         " × P",
         limit=(
-            "A result is stored twice, with its call and in the conversation that can be replayed; "
-            "both are packed."
+            "Each reply and each result is packed by itself, and a turn's rows hold its usage, its call, "
+            "their hashes and their times."
         ),
     ),
     Target(

@@ -87,6 +87,11 @@ class CallRecord:
         return self.outcome is CallOutcome.SUCCESS and self.effect in SUBSTANTIVE
 
     @property
+    def shown_whole(self) -> bool:
+        """Whether what the model sees is what is stored."""
+        return self.body in ("", self.shown) and self.outcome is not CallOutcome.SKIPPED
+
+    @property
     def cached(self) -> bool:
         """Whether the call did not run: an equal one's result was served."""
         return self.cache is not None and self.cache.turn is not None

@@ -25,6 +25,7 @@ async def commit(run: Run, done: Done, *, last: bool) -> None:
     outcome = TurnOutcome(
         records=done.unstored,
         messages=done.messages,
+        whole=[record.call_id for record in done.records if record.shown_whole],
         work=done.work,
         before=run.wake.work,
         checks=done.checks,

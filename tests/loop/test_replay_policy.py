@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import sqlalchemy as sa
+
 from goalmode.context.phrases import completion_phrases
 from goalmode.domain.exits import ExitReason
 from goalmode.domain.goal import ContextPolicy
-from goalmode.domain.messages import Assistant, Reply, Request, ToolResult
+from goalmode.domain.messages import Assistant, Reply, Request, System, ToolResult, User
+from goalmode.state import tables as t
 from goalmode.testing import call, calls, say
 
 CLOSING = "全部完成。All done, this was the final delivery."
@@ -27,6 +30,11 @@ def closes_when_full(number: int) -> Callable[[Request], Reply]:
         return say(CLOSING) if completion_phrases(said) >= 10 else work(number)
 
     return step
+
+
+def said(request: Request) -> list[tuple[type, str]]:
+    """Who said what, the system prompt left out. In a replay the calls go by other ids."""
+    return [(type(m), m.text) for m in request.messages if not isinstance(m, System)]
 
 
 def run(make: Callable[..., Any], policy: ContextPolicy) -> tuple[Any, list[int]]:
@@ -64,6 +72,24 @@ def test_replay_has_one_result_for_every_call_of_three_wakeups(make: Callable[..
     assert asked == answered
     assert len(asked) == 6
     assert len(set(asked)) == 6
+
+
+def test_what_is_replayed_is_what_was_said(make: Callable[..., Any]) -> None:
+    """A result that is kept with its call alone, one that was cut, one of a batch, one that was refused, the host's
+    prompts: the next wakeup's request holds what the model was told before, in that order.
+    """
+    world = make(max_turns=3, policy=ContextPolicy.REPLAY)
+    long = call("shell", command="seq 20000")
+    world.wake([work(1), calls(long, work(2)), say("Hm."), say("saved")])
+    *told, _asked_to_save = said(world.requests[-1])
+    with world.store.reading() as connection:
+        kept = connection.execute(sa.select(t.turns.c.results).order_by(t.turns.c.id)).scalars().all()
+
+    world.wake([work(3), work(4), work(5), say("saved")])
+
+    assert said(world.requests[0])[: len(told)] == told
+    assert [kind for kind, _ in told] == [User, *[Assistant, ToolResult] * 2, ToolResult, Assistant, User]
+    assert [results is None for results in kept] == [True, False, False, True]
 
 
 def test_replay_ends_at_its_quota_like_any_other(make: Callable[..., Any]) -> None:

@@ -16,13 +16,13 @@ from goalmode.domain.exits import ExitReason
 from goalmode.domain.goal import ContextPolicy, GoalSettings
 from goalmode.domain.messages import Assistant, ToolResult, User
 from goalmode.domain.work import Checkpoint, ItemStatus, StatePatch, WorkState, apply
-from goalmode.state import goals, notes, snapshot
+from goalmode.state import bodies, goals, journal, notes, snapshot
 from goalmode.state import tables as t
 from goalmode.state.checks import CheckResult
 from goalmode.state.snapshot import MAX_ACTIONS, context_messages, context_to_rows
 from goalmode.state.store import Store
 from goalmode.testing import ManualClock
-from tests.state.builders import claim, close, intent, new_goal, outcome, record, reply, take_turn
+from tests.state.builders import claim, close, intent, new_goal, outcome, record, reply, rows, take_turn
 
 
 @contextmanager
@@ -239,6 +239,37 @@ def test_replay_gives_every_call_a_result(store: Store, clock: ManualClock) -> N
     assert [type(m) for m in earlier] == [User, Assistant, ToolResult, Assistant, ToolResult]
     assert earlier[-1] == ToolResult("x0", "shell", "interrupted: no result was recorded")
     assert context_messages(json.dumps(context_to_rows(earlier))) == earlier
+
+
+def test_replay_tells_a_result_that_is_kept_with_its_call(store: Store, clock: ManualClock) -> None:
+    """Where the turn keeps none of its own: it was shown as it is stored, or a crash came before the turn's outcome."""
+    goal = new_goal(store, settings=GoalSettings(policy=ContextPolicy.REPLAY))
+    claimed = claim(store, goal)
+    outcome(
+        store,
+        claimed,
+        intent(store, claimed, reply("shell", "shell")),
+        record("c0", shown="whole"),
+        record("c1", position=1, shown="cut", body="cut off"),
+        messages=[ToolResult("c0", "shell", "whole"), ToolResult("c1", "shell", "cut"), User("Go on.")],
+        whole=["c0"],
+    )
+    cut_off = intent(store, claimed, reply("shell", "shell", prefix="x"), seq=2)
+    journal.result(store, claimed, cut_off, record("x1", position=1, shown="came before the crash"))
+    close(store, claimed)
+
+    earlier = snapshot.snapshot(store, goal.id, now=clock.now()).earlier
+
+    assert [m.text for m in earlier if not isinstance(m, Assistant)][1:] == [
+        "whole",
+        "cut",
+        "Go on.",
+        "interrupted: no result was recorded",
+        "came before the crash",
+    ]
+    [kept] = rows(store, "SELECT results FROM turns WHERE results IS NOT NULL")
+    with store.reading() as connection:
+        assert "whole" not in bodies.get_one(connection, kept)
 
 
 def test_a_rebuilt_goal_reads_no_earlier_messages(store: Store) -> None:
