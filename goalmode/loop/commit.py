@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import anyio
-
 from goalmode.domain.calls import Effect
 from goalmode.domain.messages import NO_USAGE, ToolResult
 from goalmode.loop.act import Done, action, tell
 from goalmode.loop.turn import Run
 from goalmode.state.journal import TurnOutcome
-from goalmode.tools.workers import in_worker
+from goalmode.tools.workers import seen_through
 
 
 async def commit(run: Run, done: Done, *, last: bool) -> None:
@@ -34,8 +32,7 @@ async def commit(run: Run, done: Done, *, last: bool) -> None:
         counters={"recoveries": recoveries, "rejections": done.rejected},
         durable=any(record.effect is Effect.WRITE for record in done.records),
     )
-    with anyio.CancelScope(shield=True):  # What was done is stored, whoever wants to stop meanwhile.
-        await in_worker(run.wake.outcome, outcome)
+    await seen_through(run.wake.outcome, outcome)
     run.wake.actions += [action(run, record) for record in done.records]
     for record in done.unstored:
         tell(run, record)

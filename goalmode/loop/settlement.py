@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-import anyio
-
 from goalmode.domain import budget
 from goalmode.domain.budget import MIN_OUTPUT, Affordable
 from goalmode.domain.calls import CallOutcome, Effect
@@ -33,7 +31,7 @@ from goalmode.state.settlement import Pending
 from goalmode.state.tables import Purpose
 from goalmode.tools.builtin.memory import NOTHING, REMEMBER
 from goalmode.tools.registry import Registry
-from goalmode.tools.workers import in_worker
+from goalmode.tools.workers import in_worker, seen_through
 
 _WHOLE = frozenset({StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE})
 """Endings of a reply that is all there, so that its calls may run."""
@@ -46,17 +44,16 @@ async def settle(run: Run, call: Call, end: Exit, checks: Sequence[CheckResult])
     tool = run.ports.registry.lookup(REMEMBER)
     if tool is None:
         return end
-    with anyio.CancelScope(shield=True):  # An ending that is reached is not lost to a stop at this moment.
-        goal = await in_worker(run.wake.longterm.goal)
-        if not settles(goal, end, wrapped_up=call.purpose is Purpose.WRAP_UP):
-            return end
-        run.pending = pending = Pending(end, tuple(checks), run.wake.goal.revision)
-        await in_worker(run.wake.longterm.hold, pending)
+    # An ending that is reached is not lost to a stop at this moment.
+    goal = await seen_through(run.wake.longterm.goal)
+    if not settles(goal, end, wrapped_up=call.purpose is Purpose.WRAP_UP):
+        return end
+    run.pending = pending = Pending(end, tuple(checks), run.wake.goal.revision)
+    await seen_through(run.wake.longterm.hold, pending)
     offered = Registry([tool, NOTHING] if run.ports.profile.protocol is Protocol.JSON else [tool])
     run.emit("settling", turns=goal.stretch_turns)
     settlement, why = await _attempts(run, end, offered)
-    with anyio.CancelScope(shield=True):
-        await in_worker(run.wake.longterm.finish, settlement)
+    await seen_through(run.wake.longterm.finish, settlement)
     run.pending = pending = pending.after(settlement, why)
     run.emit("settled", settlement=settlement.value, detail=why)
     return pending.exit

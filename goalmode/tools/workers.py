@@ -34,6 +34,11 @@ _busy: set[_Worker] = set()
 async def in_worker(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
     """What `function` returns or raises. Whoever is cancelled meanwhile waits for its end all the same."""
     await lowlevel.checkpoint_if_cancelled()
+    return await seen_through(function, *args, **kwargs)
+
+
+async def seen_through(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
+    """The same for what must be done whoever wants to stop: it is begun also for one who is cancelled already."""
     job = _Job(asyncio.get_running_loop(), copy_context(), lambda: function(*args, **kwargs))
     try:
         worker = _idle.pop()

@@ -7,19 +7,25 @@ import contextvars
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import anyio
 import pytest
 
 from goalmode.tools import workers
-from goalmode.tools.workers import in_worker
+from goalmode.tools.workers import in_worker, seen_through
 
 
 @pytest.fixture(autouse=True)
-def no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers of other tests stay theirs; those of this one end at once."""
-    monkeypatch.setattr(workers, "_idle", [])
-    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.01)
+def no_others(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Workers of other tests stay theirs; those of this one end with it, and not before."""
+    idle: list[Any] = []
+    monkeypatch.setattr(workers, "_idle", idle)
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 600)
+    yield
+    for worker in idle:
+        worker.jobs.put(None)
 
 
 def test_what_comes_of_it_comes_back() -> None:
@@ -53,7 +59,7 @@ def test_one_thread_does_what_comes_after_another_and_several_what_comes_at_once
     async def run() -> None:
         idents = [await in_worker(threading.get_ident) for _ in range(20)]
         assert len(set(idents)) == 1
-        meet = threading.Barrier(5, timeout=10)
+        meet = threading.Barrier(5, timeout=60)
         async with anyio.create_task_group() as group:
             for _ in range(5):
                 group.start_soon(in_worker, meet.wait)
@@ -67,13 +73,13 @@ def test_who_is_cancelled_waits_for_the_end() -> None:
 
     def work() -> None:
         begun.set()
-        assert may_end.wait(10)
+        assert may_end.wait(60)
         ended.append(True)
 
     async def run() -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(in_worker, work)
-            await anyio.to_thread.run_sync(begun.wait, 10)
+            await anyio.to_thread.run_sync(begun.wait, 60)
             group.cancel_scope.cancel()
             asyncio.get_running_loop().call_later(0.01, may_end.set)
         assert ended == [True]
@@ -85,14 +91,30 @@ def test_who_is_cancelled_waits_for_the_end() -> None:
     anyio.run(run)
 
 
-def test_a_thread_without_work_ends() -> None:
+def test_what_must_be_done_is_begun_by_whoever_is_cancelled_already() -> None:
+    """And what it returns arrives; the stop is felt at the next moment at which anything is waited for."""
+
+    async def run() -> None:
+        felt = True
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            assert await seen_through(max, 1, 2) == 2
+            await anyio.lowlevel.checkpoint()
+            felt = False
+        assert felt
+
+    anyio.run(run)
+
+
+def test_a_thread_without_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is left of it."""
+    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.01)
 
     async def run() -> threading.Thread:
         return await in_worker(threading.current_thread)
 
     thread = anyio.run(run)
-    thread.join(10)
+    thread.join(60)
 
     assert not thread.is_alive()
     assert workers._idle == []
@@ -104,8 +126,8 @@ def test_a_task_that_asyncio_cancels_leaves_the_thread_usable() -> None:
     begun, may_end = threading.Event(), threading.Event()
 
     async def run() -> int:
-        task = asyncio.create_task(in_worker(lambda: (begun.set(), may_end.wait(10))))
-        await asyncio.to_thread(begun.wait, 10)
+        task = asyncio.create_task(in_worker(lambda: (begun.set(), may_end.wait(60))))
+        await asyncio.to_thread(begun.wait, 60)
         task.cancel()
         may_end.set()
         with pytest.raises(asyncio.CancelledError):
@@ -135,7 +157,7 @@ asyncio.run(main())
 def test_a_program_that_ends_sees_its_commits_through() -> None:
     """Also one that is not ours, and takes an interrupt as Python does."""
     done = subprocess.run(
-        [sys.executable, "-c", _LEAVES], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", _LEAVES], capture_output=True, text=True, timeout=120, check=False
     )
 
     assert "seen through" in done.stdout
