@@ -84,7 +84,7 @@ lint: .venv/.stamp
 	@$(PY) -m ruff format --check .
 
 # Types are checked where users meet them: in the installed wheel, beside nothing but its own dependencies and those of
-# the extra whose types the package uses.
+# the extras whose types the package uses.
 types: wheel .venv-types/.stamp
 	@.venv-types/bin/python $(PIP) install --no-deps --force-reinstall .venv-wheel/dist/*.whl
 	@cd .venv-types && ../$(PY) -m mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache \
@@ -128,7 +128,7 @@ clean: ## remove everything that was built
 
 .venv-types/.stamp: pyproject.toml | wheel
 	@.venv-types/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-types
-	@.venv-types/bin/python $(PIP) install "$$(echo .venv-wheel/dist/*.whl)[web,mcp,audit,bench]"
+	@.venv-types/bin/python $(PIP) install "$$(echo .venv-wheel/dist/*.whl)[web,mcp,audit,bench,otel]"
 	@touch $@
 
 # GenericAgent itself without what it declares: desktop windows and browsers, which its loop does not need.

@@ -17,6 +17,9 @@ from goalmode.domain.redact import SHORTEST, Redactor, url_secrets
 from goalmode.model.address import PROVIDERS
 from goalmode.settings import Settings
 
+_TRACING = frozenset({"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"})
+"""Variables by which OpenTelemetry identifies itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
@@ -63,7 +66,11 @@ def credentials(settings: Settings, environ: Mapping[str, str], *more: ModelProf
     """All that this user has configured: of every model and every MCP server, in use or not, and of `more` models."""
     models = of_models((*settings.models.values(), *more), environ)
     return (
-        models | _of_store(environ) | _of_servers(settings, environ) | Credentials(patterns=settings.redact)
+        models
+        | _of_store(environ)
+        | _of_tracing(environ)
+        | _of_servers(settings, environ)
+        | Credentials(patterns=settings.redact)
     )
 
 
@@ -72,6 +79,14 @@ def _of_store(environ: Mapping[str, str]) -> Credentials:
     own = environ.get("PGPASSWORD", "")
     found = (*([own] if own else []), *password_of(environ.get("GOALMODE_STORE", "")))
     return Credentials(found, frozenset({"PGPASSWORD"}), found)
+
+
+def _of_tracing(environ: Mapping[str, str]) -> Credentials:
+    """What lets somebody in where spans are sent: `authorization=Bearer%20…`, one header after another."""
+    queries = ["?" + environ.get(name, "").replace(",", "&") for name in sorted(_TRACING)]
+    texts = [text for query in queries for text in url_secrets(query)]
+    found = _each_once((*texts, *(text.rpartition(" ")[2] for text in texts)))
+    return Credentials(found, _TRACING, found)
 
 
 def password_of(store: str) -> tuple[str, ...]:

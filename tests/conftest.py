@@ -22,7 +22,7 @@ settings.register_profile("local", deadline=None, max_examples=_EXAMPLES)
 settings.register_profile("ci", deadline=None, max_examples=_EXAMPLES, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
-_PRIVATE = ("GOALMODE_", "OPENAI_", "ANTHROPIC_")
+_PRIVATE = ("GOALMODE_", "OPENAI_", "ANTHROPIC_", "OTEL_")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _HOMES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 

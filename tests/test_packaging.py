@@ -24,6 +24,9 @@ DATA = {"tzdata"}
 INDIRECT = {"pydantic", "markupsafe"}
 """Imported without being declared: part of sqlmodel's and of Jinja's own interfaces."""
 
+MODULES = {"opentelemetry_api": "opentelemetry"}
+"""What is imported of a library that is called otherwise."""
+
 FOR_DEVELOPMENT = {"dev", "browser"}
 """Extras that bring nothing to users."""
 
@@ -47,7 +50,8 @@ def _in_extras() -> set[str]:
     """Top-level modules of what users may add; in which room each is used is held by `test_layers.py`."""
     extras = PROJECT["project"]["optional-dependencies"]
     lines = [line for name, lines in extras.items() if name not in FOR_DEVELOPMENT for line in lines]
-    return {re.split(r"[<>=!~\[; ]", line)[0].replace("-", "_") for line in lines}
+    names = {re.split(r"[<>=!~\[; ]", line)[0].replace("-", "_") for line in lines}
+    return {MODULES.get(name, name) for name in names}
 
 
 def _imported() -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 
 import anyio
@@ -16,6 +16,7 @@ from goalmode.cli.interrupts import Interrupts
 from goalmode.cli.options import Common
 from goalmode.cli.output import complain
 from goalmode.cli.progress import Progress, display, show_cursor
+from goalmode.cli.tracing import Traced, tracing
 from goalmode.configured import Configured, configure, goal_profile
 from goalmode.domain.exits import Exit, ExitReason, GoalStatus
 from goalmode.domain.goal import Control, Goal
@@ -93,6 +94,7 @@ class Runner:
             on_retry=self._retried,
         )
         self._interrupts = Interrupts(self._end_at_once)
+        self._traced: Traced = nullcontext
         self._wake: Wake | None = None
 
     def wake_once(self) -> Ending:
@@ -115,7 +117,7 @@ class Runner:
         return self._run(until_over)
 
     def _run(self, body: Callable[[], Awaitable[Ending]]) -> Ending:
-        with self._interrupts:
+        with tracing(os.environ) as self._traced, self._interrupts:
             try:
                 return self._stopped_between(anyio.run(self._to_the_end, body))
             finally:
@@ -142,9 +144,8 @@ class Runner:
             return wake
         self._wake = wake
         try:
-            ending = await run_wakeup(
-                wake, self._model, sink=self._progress, stop=lambda: self._interrupts.asked
-            )
+            with self._traced(self._progress) as sink:
+                ending = await run_wakeup(wake, self._model, sink=sink, stop=lambda: self._interrupts.asked)
         finally:
             self._wake = None
         if ending.facts.get("fenced"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +20,7 @@ from goalmode.cli.options import UTF8, Common, common
 from goalmode.cli.output import complain, remark
 from goalmode.cli.serving import Log, Waker
 from goalmode.cli.stores import writing
+from goalmode.cli.tracing import tracing
 from goalmode.domain.exits import Exit, ExitReason
 from goalmode.domain.finding import State
 from goalmode.errors import BadInput
@@ -99,10 +101,10 @@ def serve(
             raise BadInput("once", "--engine dbos", "for --engine store: of deliveries none is the last")
         dbos.require(common.store)
     here = Owner.current()
-    with writing(common, replace(here, serves=frozenset(labels))) as store:
+    with tracing(os.environ) as traced, writing(common, replace(here, serves=frozenset(labels))) as store:
         _warn(store)
         served = tuple(dict.fromkeys(labels)) or (here.host_label,)
-        waker, log = Waker(store, common), also_logged(Log(store, common), "goalmode.serve")
+        waker, log = Waker(store, common, traced), also_logged(Log(store, common), "goalmode.serve")
         with Interrupts(waker.end_tools, ctrl_c=_CTRL_C) as interrupts:
             log(Event("serving", {"labels": served, "owner": here.name, "concurrency": concurrency}))
             stop = _Stop(interrupts, patience)

@@ -14,6 +14,7 @@ from anyio import to_thread
 from goalmode.cli.options import Common
 from goalmode.cli.output import say, say_json
 from goalmode.cli.running import configured_for
+from goalmode.cli.tracing import Traced
 from goalmode.configured import Configured
 from goalmode.credentials import Credentials
 from goalmode.domain.exits import Exit
@@ -34,8 +35,8 @@ class Waker:
     forgotten: goals of many models share one store.
     """
 
-    def __init__(self, store: Store, common: Common) -> None:
-        self._store, self._common = store, common
+    def __init__(self, store: Store, common: Common, traced: Traced) -> None:
+        self._store, self._common, self._traced = store, common, traced
         self._credentials = Credentials()
         self._wakes: set[Wake] = set()
 
@@ -69,7 +70,8 @@ class Waker:
                 return wake
             self._wakes.add(wake)
             try:
-                return await run_wakeup(wake, model, sink=sink, stop=stop)
+                with self._traced(sink) as told:
+                    return await run_wakeup(wake, model, sink=told, stop=stop)
             finally:
                 self._wakes.discard(wake)
         finally:

@@ -38,6 +38,8 @@ class Wakeup(Protocol):
 
     goal: Goal
     seq: int
+    fence: int
+    """The number of the claim: of two owners of a goal, the later one has the larger."""
     messages: tuple[Message, ...]
     context_tokens: int
     work: WorkState

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import anyio
@@ -34,7 +33,7 @@ from goalmode.tools.cache import Cache
 from goalmode.tools.plan import plan
 from goalmode.tools.record import subject
 from goalmode.tools.registry import Registry
-from goalmode.tools.workers import in_worker
+from goalmode.tools.workers import in_worker, seen_through
 
 SAVING = frozenset({Effect.STATE, Effect.CONTROL})
 """What a wrap-up or a handoff may do: save state, or claim."""
@@ -193,8 +192,7 @@ async def ask(run: Run, call: Call) -> Reply | None:
         shrink(run)
         return None
     except anyio.get_cancelled_exc_class() as cancelled:
-        with anyio.CancelScope(shield=True):
-            await _charge(run, call, charged(cancelled), "stopped while the reply was coming in", started)
+        await _charge(run, call, charged(cancelled), "stopped while the reply was coming in", started)
         raise
     reply = replace(reply, fixes=(*fixes, *reply.fixes))
     reply = replace(reply, calls=renamed(run, reply.calls))
@@ -209,6 +207,11 @@ async def ask(run: Run, call: Call) -> Reply | None:
         stop_reason=reply.stop.value,
         stop_raw=reply.stop_raw,
         tokens=reply.usage.tokens,
+        input_tokens=reply.usage.input,
+        cached_input_tokens=reply.usage.cached,
+        cache_write_tokens=reply.usage.cache_write,
+        output_tokens=reply.usage.output,
+        model=reply.model,
         calls=[c.name for c in reply.calls],
         spent_tokens=run.wake.goal.spent.tokens,
     )
@@ -219,7 +222,7 @@ async def _charge(run: Run, call: Call, usage: Usage | None, why: str, started: 
     """Store what a call that came to nothing has cost, if its response stream had begun."""
     if usage is not None:
         run.seq += 1
-        await in_worker(partial(run.wake.failed_call, usage, call.purpose, why, started_at=started))
+        await seen_through(run.wake.failed_call, usage, call.purpose, why, started_at=started)
 
 
 async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) -> None:
@@ -228,10 +231,9 @@ async def _commit_intent(run: Run, call: Call, reply: Reply, started: datetime) 
         PlannedCall(one.call, one.tool.effect if one.tool else None, subject(one, run.ports.redact))
         for one in plan(reply.calls, run.offered(call), call.allowed)
     ]
-    intent = partial(run.wake.intent, reply, call.purpose, planned, counts=call.counts, started_at=started)
     run.seq += 1
-    with anyio.CancelScope(shield=True):  # A reply that is here was paid for.
-        await in_worker(intent)
+    # A reply that is here was paid for.
+    await seen_through(run.wake.intent, reply, call.purpose, planned, counts=call.counts, started_at=started)
     if reply.text or reply.calls or reply.stop is StopReason.PAUSE:
         run.say(_carried(reply.message()))
 

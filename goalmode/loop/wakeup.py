@@ -26,7 +26,7 @@ from goalmode.loop.turn import Run, ask, next_call, wrapped_up
 from goalmode.loop.window import begin_anew, shrink
 from goalmode.state.checks import CheckResult
 from goalmode.state.closing import ClaimSuperseded
-from goalmode.tools.workers import in_worker
+from goalmode.tools.workers import seen_through
 
 
 async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
@@ -40,11 +40,17 @@ async def run_wakeup(wake: Wakeup, ports: Ports) -> Exit:
     """
     run = Run(wake, ports)
     try:
-        run.emit("wakeup_started", context_tokens=wake.context_tokens, max_turns=wake.goal.settings.max_turns)
+        run.emit(
+            "wakeup_started",
+            context_tokens=wake.context_tokens,
+            max_turns=wake.goal.settings.max_turns,
+            fence=wake.fence,
+            model=ports.profile.name,
+            wire=ports.profile.wire,
+        )
         return await _to_its_end(run)
     except Fenced:
-        with anyio.CancelScope(shield=True):
-            await in_worker(wake.fenced)
+        await seen_through(wake.fenced)
         return Exit(ExitReason.INTERRUPTED, "another process has taken the goal over", {"fenced": True})
     finally:
         wake.let_go()

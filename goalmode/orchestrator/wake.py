@@ -97,7 +97,7 @@ class Wake:
         self.renderer = renderer
         self.clock = store.clock
         self.goal = seen.goal
-        self.seq = claimed.seq
+        self.seq, self.fence = claimed.seq, claimed.fence
         self.messages: tuple[Message, ...] = () if context is None else context.messages
         self.context_tokens = 0 if context is None else context.tokens
         self.work = seen.work
