@@ -47,6 +47,12 @@ FOUND = Grid(
             "2 %",
         ),
         (
+            "a result, stored with its call and once more with its turn",
+            "1.66 × P stored, 12 × P written",
+            "stored with its call alone, where the model saw it whole",
+            "1.2 × P, 9.9 × P",
+        ),
+        (
             "the vocabulary in memory",
             "85 MB",
             "its table is not kept a second time in Python",
