@@ -16,13 +16,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 VERSIONS = Path("/usr/lib/postgresql")
 USER = "postgres"
 """Who runs the server where we are root, and its superuser's name in any case."""
+
+PORTS = range(20_000, 32_000)
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -120,10 +122,12 @@ def _as_server(program: str, *arguments: str) -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Below those that systems give to whoever asks for any: free still when the server begins, and begins again."""
+    while True:
+        port = PORTS.start + secrets.randbelow(len(PORTS))
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def main(command: Sequence[str]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -52,6 +52,19 @@ def time_reader(dialect: sa.Dialect) -> Callable[[Any], Any]:
     read = UTCDateTime().dialect_impl(dialect).result_processor(dialect, None)
     assert read is not None
     return read
+
+
+def time_of(text: object) -> datetime | None:
+    """A time with its offset, as it is written in JSON; None for what is none.
+
+    Nor is one of the first or the last year that there are: in another zone there may be no such time.
+    """
+    try:
+        found = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    known = found is not None and found.tzinfo is not None and MINYEAR < found.year < MAXYEAR
+    return found if known else None
 
 
 JSON = sa.JSON().with_variant(JSONB(), "postgresql")

@@ -29,6 +29,7 @@ from goalmode.domain.sandbox import CHOICES
 from goalmode.domain.work import Checkpoint, ItemKind, ItemStatus, Provenance, WorkItem, WorkState
 from goalmode.domain.workflow import EndTurn, Movement, Workflow, faults
 from goalmode.errors import StoreUnreadable
+from goalmode.state.columns import time_of
 
 VERSION = 1
 """Of the JSON values inside rows, in their field `v`."""
@@ -332,13 +333,8 @@ def word(uid: str, name: str, words: Callable[[str], T], value: str) -> T:
 
 
 def _time(uid: str, value: object) -> datetime | None:
-    if value is None:
-        return None
-    try:
-        time = datetime.fromisoformat(str(value))
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
+    time = time_of(value)
+    if time is None and value is not None:
         raise StoreUnreadable(
             f"goal {uid}: limits.deadline is {value!r}, a time with its offset was expected"
         )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from goalmode.state import tables as t
-from goalmode.state.columns import UTCDateTime
+from goalmode.state.columns import UTCDateTime, time_of
 from goalmode.state.transfer_shape import FORMAT, GOAL, OVER, VERSION, Part
 
 MAX_FAULTS = 20
@@ -148,7 +147,7 @@ def _fits(part: Part, column: sa.Column[Any], value: object) -> bool:
         case sa.Integer():
             return _is_whole(value, below_zero=column.name == "exit_code")
         case UTCDateTime():
-            return _is_time(value)
+            return time_of(value) is not None
         case sa.String():
             long = (
                 column.type.length is not None and isinstance(value, str) and len(value) > column.type.length
@@ -186,13 +185,6 @@ def _words(table: sa.Table, column: str) -> Sequence[str]:
 def _is_whole(value: object, *, below_zero: bool = False) -> bool:
     lowest = -_LARGEST if below_zero else 0
     return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= _LARGEST
-
-
-def _is_time(value: object) -> bool:
-    try:
-        return isinstance(value, str) and datetime.fromisoformat(value).utcoffset() is not None
-    except ValueError:
-        return False
 
 
 def _at(place: str, name: str) -> str:

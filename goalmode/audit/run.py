@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from string import whitespace
 
 from goalmode.audit import files, python
 from goalmode.audit.findings import RULE, Finding, Report, Signal, Suppressed, Unread
@@ -13,7 +14,7 @@ from goalmode.audit.timers import judge_timers
 from goalmode.audit.tree import IGNORE, NotParsed, Source
 from goalmode.audit.units import units
 
-_IGNORED = re.compile(rf"{IGNORE}:{RULE}(?![\w-])[\s,;:—–-]*(?P<reason>.*?)[\s*/]*$", re.DOTALL)
+_IGNORED = re.compile(rf"{IGNORE}:{RULE}(?![\w-])[\s,;:—–-]*(?P<reason>.*)", re.DOTALL)
 _RELEVANT = re.compile(
     r"(?i)tool|function_?call|agent|llm|assistant|claude|codex|copilot|openai|anthropic|gemini|gpt|completion"
     r"|stop_?reason|finish_?reason|orchestrator|swarm|crew|model"
@@ -108,5 +109,5 @@ def _reason(source: Source) -> str | None:
     """Why the findings of a file are meant, as its comment says; None without such a comment."""
     for comment in source.comments:
         if (match := _IGNORED.search(comment.text)) is not None:
-            return " ".join(match["reason"].split())
+            return " ".join(match["reason"].rstrip(f"*/{whitespace}").split())
     return None

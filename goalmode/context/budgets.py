@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from goalmode.context.escape import line
 from goalmode.context.render import Words
@@ -56,11 +56,11 @@ def time_text(at: datetime) -> str:
 
 def _span(seconds: float) -> str:
     """Seconds as `2d 03h 04m`, `3h 04m`, `4m` or `5s`; 0s for what is over."""
-    whole = timedelta(seconds=max(0, int(seconds)))
-    hours, rest = divmod(whole.seconds, 3600)
+    days, rest = divmod(max(0, int(seconds)), 86_400)
+    hours, rest = divmod(rest, 3600)
     minutes = rest // 60
-    if whole.days:
-        return f"{whole.days}d {hours:02}h {minutes:02}m"
+    if days:
+        return f"{days}d {hours:02}h {minutes:02}m"
     if hours:
         return f"{hours}h {minutes:02}m"
     return f"{minutes}m" if minutes else f"{rest}s"

@@ -7,10 +7,13 @@ is a fact worth keeping.
 
 from __future__ import annotations
 
+_ANY, _MANY = "{0,6}", "{1,6}"
+"""Words that only add weight, in a row. Without a bound, a text that repeats them costs the square of its length."""
+
 _DONE = r"(?:done|completed?|finished|finali[sz]ed|accomplished|achieved|delivered|fulfilled|resolved)"
 _MET = r"(?:done|completed?|finished|finali[sz]ed|accomplished|achieved|delivered|fulfilled|met|satisfied|addressed)"
 _ARE = r"(?:is |are |was |were |has been |have been |had been )"
-_NOW = r"(?:now |all |fully |already |successfully |officially |entirely |totally |100 ?% )*"
+_NOW = r"(?:now |all |fully |already |successfully |officially |entirely |totally |100 ?% )" + _ANY
 _WHOLE = r"(?:task|work|goal|objective|project|mission|job|assignment|request|delivery|deliverables?)"
 _PARTS = (
     r"(?:tasks?|work|items?|steps?|goals?|objectives?|requirements?|deliverables?|criteria|phases?|milestones?"
@@ -32,12 +35,13 @@ ENGLISH = (
     rf"(?:completed|finished|delivered|done with) (?:the|this|your) (?:whole |entire )?{_WHOLE}",
     r"final (?:delivery|hand-?over|hand-?off|wrap-?up|close-?out|sign-?off)",
     r"(?:closing|wrap-?up) (?:report|summary|statement|remarks)",
-    r"nothing (?:else |more |further |left |remaining |is left |remains )+(?:to do|to be done|to fix|to add|to finish)",
+    rf"nothing (?:else |more |further |left |remaining |is left |remains ){_MANY}"
+    r"(?:to do|to be done|to fix|to add|to finish)",
     r"nothing (?:else|more|further) (?:is )?(?:needed|required|necessary|remains)",
     r"nothing (?:remains|remaining|is left|outstanding|is outstanding)",
     r"no (?:further|more|additional|remaining|outstanding) (?:\w+ )?"
     r"(?:work|actions?|steps?|tasks?|items?|changes|edits|improvements)",
-    r"(?:i|we)(?:'m| am|'re| are| have|'ve) (?:all |now )*(?:done|finished)"
+    rf"(?:i|we)(?:'m| am|'re| are| have|'ve) (?:all |now ){_ANY}(?:done|finished)"
     r"(?= ?(?:[.,!;:]|$|here|with (?:every|all|the|this)))",
     r"(?:wraps|wrapped|wrapping) (?:things |everything |it |this |that |all )?up",
     r"(?:that's|that is|this is) (?:all|it) (?:for now|for this|done|folks)",
@@ -58,16 +62,16 @@ ENGLISH = (
 ENGLISH_DENIALS = ("not ", "n't ", "never ", "not yet ", "yet to be ", "before ")
 """What turns the phrase after it into its opposite."""
 
-_YI = "(?:已|已经|均|都|皆|全部|全|也|圆满|顺利|成功|正式|现已|宣告|宣布)*"
+_YI = "(?:已|已经|均|都|皆|全部|全|也|圆满|顺利|成功|正式|现已|宣告|宣布)" + _ANY
 _END = "(?:完成|完毕|完工|结束|达成|实现|交付|收尾|搞定|就绪)"
 
 CHINESE = (
-    f"(?:已|已经|均已|都已|都已经|现已|也已)?全部(?:都|已|已经|圆满|顺利|成功|正式)*{_END}",
+    f"(?:已|已经|均已|都已|都已经|现已|也已)?全部(?:都|已|已经|圆满|顺利|成功|正式){_ANY}{_END}",
     f"全都{_YI}{_END}",
     "(?:已|已经)全部",
-    f"(?:均|都|皆)(?:已|已经)(?:圆满|顺利|成功|全部)*{_END}",
-    f"(?:所有|全部|各项|一切)[^,。.;!?\n]{{0,12}}?(?:已|已经|均|都|皆|全部)+(?:圆满|顺利|成功|正式)*{_END}",
-    "(?:一切|万事)(?:已|已经|都|均)*(?:就绪|完成|完毕|俱备|妥当)",
+    f"(?:均|都|皆)(?:已|已经)(?:圆满|顺利|成功|全部){_ANY}{_END}",
+    f"(?:所有|全部|各项|一切)[^,。.;!?\n]{{0,12}}?(?:已|已经|均|都|皆|全部){_MANY}(?:圆满|顺利|成功|正式){_ANY}{_END}",
+    f"(?:一切|万事)(?:已|已经|都|均){_ANY}(?:就绪|完成|完毕|俱备|妥当)",
     f"(?<!子)(?:任务|目标|工作|项目|使命|交付|交付物){_YI}{_END}",
     "(?<!子)(?:任务|工作|项目)(?:已|已经)?(?:关闭|终结|结项|结案)",
     "最终(?:版|版本)?的?交付",
@@ -76,9 +80,9 @@ CHINESE = (
     "大功告成|功德圆满|圆满|收口|收工|收官|完工|竣工|结项|结案|杀青|画上了?句号",
     "(?:已|已经)(?:收尾|闭环)",
     "告一段落|到此(?:为止|结束|完成)|至此(?:结束|完成|全部|任务|所有|为止)",
-    "(?:无需|不需要|不必|没必要|无须)(?:再|任何|进一步|后续|继续|其他|额外)+的?(?:进行)?"
+    f"(?:无需|不需要|不必|没必要|无须)(?:再|任何|进一步|后续|继续|其他|额外){_MANY}的?(?:进行)?"
     "(?:操作|处理|工作|修改|执行|动作|改动|行动|步骤|改进|检查)",
-    "(?:没有|无|再无|已无)(?:任何|其他|其它|剩余|遗留|更多|后续|待处理|未完成|未尽|待办)+的?"
+    f"(?:没有|无|再无|已无)(?:任何|其他|其它|剩余|遗留|更多|后续|待处理|未完成|未尽|待办){_MANY}的?"
     "(?:任务|事项|工作|问题|待办|内容|项)",
     "(?:100 ?%|百分之百|百分百)地?(?:完成|达成|交付)|完成度(?:为|达到|达|:)? ?100 ?%",
     "可以(?:交付|收尾|结束|提交|验收)了|可(?:直接)?交付使用",

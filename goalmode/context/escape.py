@@ -36,7 +36,7 @@ SECTIONS = (
 )
 """Every section of a context, in the order in which they are rendered: what changes least comes first."""
 
-_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(SECTIONS)})\b)", re.IGNORECASE)
+_TAG = re.compile(rf"<(?=\s*(?:/\s*)?(?:{'|'.join(SECTIONS)})\b)", re.IGNORECASE)
 
 
 def block(text: str) -> str:

@@ -31,7 +31,9 @@ WHOLE_CHARACTER = 4
 """Tokens of an answer whose first one matters: llama.cpp tells nothing of a token that is part of a character, as it
 may be in Chinese, before the character is whole."""
 
-_FIRST = re.compile(r"[^\W\d_]+")
+_FIRST = re.compile(r"[^\W\d_\u2e80-\uffff]+|[^\W\d_]+")
+"""A word ends where Chinese begins, which has no blanks: `tool表示继续` begins with `tool`."""
+
 _REFUSALS = frozenset({ErrorKind.BAD_REQUEST, ErrorKind.NOT_FOUND})
 
 

@@ -39,7 +39,7 @@ MAX_TRIES = 64
 """Opening braces of a reply at which an object is looked for."""
 
 _READER = json.JSONDecoder(strict=False)  # small models break lines inside strings
-_FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
+_FENCE = re.compile(r"^[^\S\n]*```\w*[^\S\n]*(?:\n|\Z)", re.MULTILINE)
 _FINISHED = frozenset({StopReason.END_TURN, StopReason.STOP_SEQUENCE})
 
 

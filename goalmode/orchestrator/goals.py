@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,9 @@ from goalmode.state.store import Store
 
 LANGUAGES = ("en", "zh")
 
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+"""Every deadline is before this: it is stored in UTC and shown in any zone, where one in the year 9999 may be none."""
+
 
 def create_goal(
     store: Store, spec: GoalSpec, *, waits_for: Sequence[Planned] = (), earlier: Earlier | None = None
@@ -47,8 +50,7 @@ def create_goal(
         BadInput: a field is wrong; the store is as it was.
     """
     now = store.clock.now()
-    spec = checked(spec, now)
-    protected = _protection(spec)
+    spec, protected = _checked(spec, now)
     return goals.create(store, spec, protected=protected, waits_for=waits_for, earlier=earlier, now=now)
 
 
@@ -58,6 +60,11 @@ def checked(spec: GoalSpec, now: datetime) -> GoalSpec:
     Raises:
         BadInput: a field is wrong.
     """
+    return _checked(spec, now)[0]
+
+
+def _checked(spec: GoalSpec, now: datetime) -> tuple[GoalSpec, tuple[ProtectedFile, ...]]:
+    """With the files that it protects, which are read whole."""
     workspace = _workspace(spec.workspace)
     spec = replace(
         spec,
@@ -68,8 +75,7 @@ def checked(spec: GoalSpec, now: datetime) -> GoalSpec:
         limits=_limits(spec.limits, now),
         settings=_settings(spec.settings),
     )
-    _protection(spec)
-    return spec
+    return spec, checked_protection(spec.requirements, spec.protect, spec.deliverables, workspace)
 
 
 def edit_goal(
@@ -145,6 +151,16 @@ def resume_goal(
     return goals.get(store, goal.id)
 
 
+_OPTIONS = {
+    "turns": "turn-budget",
+    "wakeups": "wakeup-budget",
+    "tokens": "token-budget",
+    "cost_micro": "cost-budget",
+    "active_seconds": "time-budget",
+}
+"""By what name users know a limit."""
+
+
 def raised(limits: Limits, changes: Mapping[str, str]) -> Limits:
     """Limits with changes as a user writes them: `N` sets one, `+N` adds to it.
 
@@ -155,12 +171,12 @@ def raised(limits: Limits, changes: Mapping[str, str]) -> Limits:
     parsers = {"active_seconds": parse_seconds, "cost_micro": parse_dollars}
     for name, text in changes.items():
         current = getattr(limits, name)
-        field = "cost" if name == "cost_micro" else name
+        field = _OPTIONS[name]
         amount: float = parsers.get(name, parse_count)(text.removeprefix("+"), field)
         if text.startswith("+"):
             if current is None:
                 raise BadInput(
-                    field, text, "a plain number: this limit is not set, so nothing can be added to it"
+                    field, text, "one without +: this limit is not set, so nothing can be added to it"
                 )
             amount += current
         values[name] = amount
@@ -220,18 +236,24 @@ def parse_deadline(text: str, field: str, now: datetime) -> datetime:
     """An ISO time; one without an offset is local time."""
     try:
         deadline = datetime.fromisoformat(text.strip())
-    except ValueError:
+        deadline = deadline.astimezone() if deadline.tzinfo is None else deadline
+    except (ValueError, OverflowError):  # Of the year 1 or 9999, where it may be none in UTC.
         raise BadInput(field, text, "an ISO time such as 2030-01-31T18:00+01:00") from None
-    deadline = deadline.astimezone() if deadline.tzinfo is None else deadline
     if deadline <= now:
         raise BadInput(field, text, "a time in the future")
     return deadline
 
 
+def named_place(text: str) -> Path:
+    """The absolute path of a workspace, without `..`: a memory is found again by the name of its directory."""
+    path = Path(text).expanduser().absolute()
+    return path.resolve() if ".." in path.parts else path
+
+
 def _workspace(text: str) -> Path:
     if not text.strip() or not encodable(text):
         raise BadInput("workspace", text, "an existing directory")
-    path = Path(text).expanduser().absolute()
+    path = named_place(text)
     if not path.exists():
         raise BadInput("workspace", text, "a directory that exists; there is none at this path")
     if not path.is_dir():
@@ -245,10 +267,6 @@ def _objective(text: str) -> str:
     if len(text) > MAX_OBJECTIVE:
         raise BadInput("objective", text, f"at most {MAX_OBJECTIVE:,} characters; it has {len(text):,}")
     return text
-
-
-def _protection(spec: GoalSpec) -> tuple[ProtectedFile, ...]:
-    return checked_protection(spec.requirements, spec.protect, spec.deliverables, Path(spec.workspace))
 
 
 def _limits(limits: Limits, now: datetime) -> Limits:
@@ -267,8 +285,9 @@ def _limits(limits: Limits, now: datetime) -> Limits:
     deadline = limits.deadline
     if deadline is not None and deadline.tzinfo is None:
         raise BadInput("deadline", deadline.isoformat(), "a time with its offset from UTC")
-    if deadline is not None and deadline <= now - timedelta(seconds=1):
-        raise BadInput("deadline", deadline.isoformat(), "a time in the future")
+    if deadline is not None and not now - timedelta(seconds=1) < deadline < LATEST:
+        expected = f"a time in the future, before the year {LATEST.year}"
+        raise BadInput("deadline", deadline.isoformat(), expected)
     return limits
 
 

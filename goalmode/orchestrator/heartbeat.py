@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from weakref import WeakValueDictionary
 
-from goalmode.errors import StoreError
 from goalmode.state import wakeups
 from goalmode.state.store import Store
 from goalmode.state.wakeups import Claimed
@@ -61,16 +60,17 @@ class Heartbeat:
         with self._lock:
             held = dict(self._held)
         renewed = True
+        began = self._now()  # A lease runs from within the renewal, not from its end.
         try:
             lost = wakeups.renew(self._store, list(held))
-        except StoreError:
+        except Exception:  # noqa: BLE001 - whatever it is, the leases of all goals depend on the next beat
             renewed = False
             too_old = self._now() - self._patience
             lost = [claimed for claimed, (_, at) in held.items() if at <= too_old]
         else:
             with self._lock:
                 for claimed in held.keys() & self._held.keys():
-                    self._held[claimed] = (held[claimed][0], self._now())
+                    self._held[claimed] = (held[claimed][0], began)
         for claimed in lost:
             with self._lock:
                 still_held = self._drop(claimed)

@@ -6,6 +6,7 @@ a reply, each call before and after it runs, and the prompt before it is sent. O
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -254,6 +255,6 @@ def _mark(call_id: str) -> str:
 
 
 def _marked(text: str, results: Mapping[str, str]) -> str:
-    for mark, result in results.items():
-        text = text.replace(mark, result)
-    return text
+    """In one go: a mark in a result is its own text."""
+    marks = "|".join(map(re.escape, results))
+    return re.sub(marks, lambda found: results[found.group()], text) if marks else text

@@ -30,14 +30,14 @@ _KINDS = (
 )
 MAX_DETAIL = 1_000
 
-_TRACE = re.compile(r"\n```\n(?P<text>\w+: .*)\n```\s*\Z", re.DOTALL)
-"""What ends the text of a task that an exception has ended."""
+_TRACE, _TRACE_END = re.compile(r"\n```\n(?=\w+: )"), "\n```"
+"""Between these an exception has left its words, at the end of a task's text."""
 
-_NUDGES = re.compile(r"\n*\[DANGER\][^\n]*ask_user[^\n]*|2\. 请求用户协助。")
+_NUDGES = re.compile(r"(?<!\n)\n*\[DANGER\][^\n]*ask_user[^\n]*|2\. 请求用户协助。")
 """Orders to ask the user: an unattended goal would end there, for a question that nobody needs answered."""
 
-_HISTORY = re.compile(r"<(history|earlier_context)>.*?</\1>\n?", re.DOTALL)
-"""Summaries of the turns so far, which repeat each closing word of theirs in every second request."""
+_HISTORY = ("history", "earlier_context")
+"""Tags of summaries of the turns so far, which repeat each closing word of theirs in every second request."""
 
 
 def error_in(text: str, now: datetime) -> ModelError | None:
@@ -70,11 +70,25 @@ def is_truncated(text: str) -> bool:
 
 def ending_of(text: str) -> Exit:
     """The ending of a task that came to its end without a word of its loop: an exception did it."""
-    found = _TRACE.search(text)
-    said = found["text"] if found else "its task ended without a reason"
+    text = text.rstrip()
+    found = _TRACE.search(text) if text.endswith(_TRACE_END) else None
+    said = text[found.end() : -len(_TRACE_END)] if found else "its task ended without a reason"
     return Exit(ExitReason.ENGINE_ERROR, f"GenericAgent: {said[:500]}", {"error": said[:8_000]})
 
 
 def unburdened(prompt: str) -> str:
     """A prompt of its loop without what works against an unattended goal: orders to ask, and summaries of turns."""
-    return _HISTORY.sub("", _NUDGES.sub("", prompt))
+    prompt = _NUDGES.sub("", prompt)
+    for tag in _HISTORY:
+        prompt = _without(f"<{tag}>", f"</{tag}>", prompt)
+    return prompt
+
+
+def _without(opening: str, closing: str, text: str) -> str:
+    """Without what stands between these, and without the rest of its last line if that is empty."""
+    kept, at = [], 0
+    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
+        kept.append(text[at:start])
+        at = end + len(closing)
+        at += text.startswith("\n", at)
+    return "".join((*kept, text[at:]))

@@ -45,7 +45,7 @@ MAX_FACT = 200
 _TOOLS = (*COUNTERPARTS.values(), "web_scan", "web_execute_js")
 """What works. That it saved or asked something is no fact about the work."""
 
-_LINE = re.compile(rf"\[Agent\]\s*(?:调用工具)?\s*(?P<fact>(?:{'|'.join(_TOOLS)})\s*(?:$|[,:(，：（→]|->).*)")
+_LINE = re.compile(rf"\[Agent\]\s*(?:调用工具\s*)?(?P<fact>(?:{'|'.join(_TOOLS)})\s*(?:$|[,:(，：（→]|->).*)")
 """A line of `history_info` that is a call and not a sentence about one.
 
 PyPI's package writes `调用工具NAME, args: …` where a reply has no summary.

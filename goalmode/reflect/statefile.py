@@ -7,7 +7,6 @@ until its limits, with the workflow `polish`. `turns_used` and `max_turns` there
 from __future__ import annotations
 
 import json
-import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -119,7 +118,7 @@ def write(path: Path, state: Mapping[str, Any]) -> None:
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.resolve().parent, prefix=".goalmode-", delete=False
+            "w", encoding="utf-8", dir=path.parent, prefix=".goalmode-", delete=False
         ) as file:
             temporary = file.name
             file.write(text)
@@ -169,7 +168,7 @@ def _deadline(state: Mapping[str, Any], now: datetime) -> datetime:
 
 def _number(state: Mapping[str, Any], name: str, default: float, *, low: float, high: float) -> float:
     value = state.get(name, default)
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not low <= value <= high:
         raise BadInput(name, value, f"a number of seconds from {low:g} to {high:g}")
     return float(value)

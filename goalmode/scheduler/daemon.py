@@ -96,12 +96,13 @@ class Daemon:
         Raises:
             StoreError: the store cannot be read; what was begun is closed all the same.
         """
-        started, trouble = self._store.clock.now(), None
+        started = self._store.clock.now()
+        trouble: Exception | None = None
         async with anyio.create_task_group() as group:
             while (asked := stop()) is None:
                 try:
                     begun = await self.tick(group, due_by=started)
-                except StoreError as error:
+                except Exception as error:  # noqa: BLE001 - raised once what was begun is closed
                     trouble = error
                     break
                 if not begun and not self._running:
@@ -122,7 +123,7 @@ class Daemon:
             StoreError: the store cannot be read.
         """
         room = self._concurrency - len(self._running)
-        if self.stopping.asked is not None or room <= 0:
+        if room <= 0:
             return 0
         passing = self._running | self._patience.passed_over(self._store.clock.monotonic())
         if due_by is not None:

@@ -35,10 +35,11 @@ class Lookout:
                 connection, self.labels, beyond=self._beyond, limit=LOOKED_AT
             )
         self._note(faults)
+        fired = fire_what_came(self.store, found)
         untold, self._untold = self._untold, []
         return [Event("store", {"detail": fault}) for fault in untold] + [
             Event("source", {"goal": f.open.uid, "source": f.open.source.label, "reason": f.reason})
-            for f in fire_what_came(self.store, found)
+            for f in fired
         ]
 
     def due(self, passing: Collection[int], limit: int, *, now: datetime | None = None) -> list[Due]:

@@ -20,14 +20,18 @@ MAX_FOLLOWED = 64_000_000
 
 MAX_PATH = 500
 _WORD = re.compile(r"[^\s\"'`()\[\]{},;:<>“”‘’「」《》，。；：、（）]+")
+_WITHIN = re.compile(r"[!-~]{3,}")
+"""What stands between Chinese characters; shorter ones are rarely meant as a name."""
 
 
 def words(text: str) -> Iterator[str]:
-    """The words of a text that could be paths."""
+    """The words of a text that could be paths. Chinese has no blanks: `已写入a.txt并检查` is looked at in parts too."""
     for match in _WORD.finditer(text[:MAX_TEXT]):
-        word = match.group().rstrip(".!?。！？")
-        if word and len(word) <= MAX_PATH:
-            yield word
+        whole = match.group()
+        for part in (whole, *(() if whole.isascii() else _WITHIN.findall(whole))):
+            word = part.rstrip(".!?。！？")
+            if word and len(word) <= MAX_PATH:
+                yield word
 
 
 def is_file(workspace: Workspace, path: str) -> bool:

@@ -57,7 +57,7 @@ class Ask:
         if given is None or given == "":
             return otherwise
         text = str(given)
-        if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:20]) <= MAX_NUMBER:
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and 1 <= int(text) <= MAX_NUMBER):
             raise BadInput(name, text, "a whole number from 1")
         return int(text)
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio
@@ -72,7 +74,9 @@ class Streams:
         try:
             yield f"retry: {RETRY_MILLISECONDS}\n\n"
             quiet = 0.0
-            with ask.stores.goal_alone(ask.uid) as (store, goal):
+            with ExitStack() as opened:
+                alone = partial(opened.enter_context, ask.stores.goal_alone(ask.uid))
+                store, goal = await to_thread.run_sync(alone)
                 mark = ask.request.query_params.get("mark", "")
                 watch = Watch(store, goal, place, _drawn(ask), mark)
                 while not self.stopping():
@@ -125,7 +129,7 @@ class Watch:
                 events.append(event("turn", html, self.place))
             self._sent[place] = html
         self._sent = {place: html for place, html in self._sent.items() if place > self.place}
-        mark = mark_of(self.store, goal)
+        mark = _mark(self.store, goal, last)
         if mark != self.mark:
             events.append(event("refresh", ""))
         self.mark = mark
@@ -134,7 +138,10 @@ class Watch:
 
 def mark_of(store: Store, goal: Goal) -> str:
     """A mark of all that a goal's page shows beside its turns: the same as long as none of it has changed."""
-    goal, last = _now(store, goal.id)
+    return _mark(store, *_now(store, goal.id))
+
+
+def _mark(store: Store, goal: Goal, last: WakeupSeen | None) -> str:
     running = last is not None and runs(store, last)
     seen = (goal, last.seq if last is not None else 0, running)
     return hashlib.sha256(repr(seen).encode("utf-8", "replace")).hexdigest()[:16]

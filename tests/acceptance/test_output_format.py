@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from goalmode import EXIT_FACTS, ExitReason
 from goalmode.testing import steps
 from tests import stores
 from tests.acceptance.cli import Command
+from tests.acceptance.processes import SECONDS
 from tests.acceptance.world import Provider, complete, mark
 
 MANY = Path(__file__).with_name("many.py")
@@ -110,7 +112,7 @@ def on_a_terminal(file: Path) -> list[str]:
     except OSError:
         pass  # How the end of a terminal is told on Linux.
     os.close(master)
-    assert process.wait(30) == 0, data
+    assert process.wait(SECONDS) == 0, data
     text = data.decode().replace("\r\n", "\n")
     assert "\r" not in text
     return re.split(r"(?:\n=== \d+ \d+ ===\n)+", text)
@@ -139,11 +141,11 @@ ENDINGS: dict[ExitReason, tuple[list[steps.Step], list[str]]] = {
     ExitReason.MODEL_REFUSED: ([steps.text("no", finish="content_filter")], []),
     ExitReason.BACKEND_ERROR: ([REFUSED], []),
     ExitReason.ENGINE_ERROR: ([mark()], []),
-    ExitReason.INTERRUPTED: ([steps.stall(steps.text("late"), until=5.0)], []),
+    ExitReason.INTERRUPTED: ([steps.stall(steps.text("late"), until=threading.Event())], []),
     ExitReason.NEEDS_USER_INPUT: ([ASKS], []),
     ExitReason.TASK_BLOCKED: ([BLOCKED], []),
     ExitReason.GOAL_BUDGET_EXHAUSTED: ([mark()] * 2, ["--turn-budget", "2"]),
-    ExitReason.USER_ABORTED: ([steps.stall(steps.text("late"), until=5.0)], []),
+    ExitReason.USER_ABORTED: ([steps.stall(steps.text("late"), until=threading.Event())], []),
 }
 """A script and options for each ending. WAITING_HUMAN needs a tool that hands over to a person; none is shipped yet."""
 

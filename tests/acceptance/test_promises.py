@@ -47,7 +47,7 @@ def test_a_call_that_finished_is_stored_whoever_stops_meanwhile(world: World) ->
 
 def test_a_call_beside_a_claim_is_stored_before_the_claim_is_judged(world: World) -> None:
     """A stop during a long check leaves the sibling call as what it is: done."""
-    goal = world.goal(checks=["touch checking; sleep 30"])
+    goal = world.goal(checks=["touch checking; sleep 98765"])
     world.provider.script(steps.tools([("shell", {"command": "echo x >> marks"}), CLAIM]))
     checking = world.workspace / "checking"
 

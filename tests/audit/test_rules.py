@@ -8,6 +8,7 @@ from textwrap import indent
 import pytest
 
 from goalmode.audit.run import audit
+from tests.moments import a_moment
 
 AGENT = """
 def run(llm, messages, tools):
@@ -92,6 +93,7 @@ def next_page(pages, tool_calls):
         ("# ax-audit-ignore:comm-no-completion-signal", ""),
         ("# ax-audit-ignore:comm-no-completion-signal, a demonstration", "a demonstration"),
         ("#ax-audit-ignore:comm-no-completion-signal: a demonstration", "a demonstration"),
+        ("# ax-audit-ignore:comm-no-completion-signal a * b **/", "a * b"),
     ],
 )
 def test_a_comment_suppresses_with_its_reason(tmp_path: Path, comment: str, reason: str) -> None:
@@ -102,6 +104,14 @@ def test_a_comment_suppresses_with_its_reason(tmp_path: Path, comment: str, reas
 
     assert report.findings == ()
     assert [(one.finding.signal.value, one.reason) for one in report.suppressed] == [("not-tool-use", reason)]
+
+
+def test_a_long_reason_costs_no_more_than_its_length(tmp_path: Path) -> None:
+    """A frame of stars around a comment holds up no audit."""
+    path = tmp_path / "agent.py"
+    path.write_text(f"# ax-audit-ignore:comm-no-completion-signal a{' *' * 50_000}x")
+    with a_moment():
+        audit([path])
 
 
 @pytest.mark.parametrize(

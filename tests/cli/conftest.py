@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ from tests import stores
 from tests.stores import Stores
 
 ESCAPES = ("\x1b", "\r")
+
+PATIENCE = 120.0
+"""Seconds after which what should have happened has not: a machine may be busy with something else."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +162,8 @@ class Child:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    def done(self, seconds: float = 60) -> Done:
-        out, err = self.process.communicate(timeout=seconds)
+    def done(self) -> Done:
+        out, err = self.process.communicate(timeout=PATIENCE)
         return Done(self.process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 
@@ -179,14 +183,12 @@ def spawn() -> Iterator[Callable[..., Child]]:
         child.process.communicate()
 
 
-def wait_until(true: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 60) -> None:
-    """Wait for another process to get somewhere."""
-    for _ in range(int(seconds / 0.02)):
-        if true():
-            return
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(0.02)
-            if true():
-                return
+def wait_until(true: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
+    """Wait until something can be seen; what `process` brings about is not waited for when it has ended."""
+    end = time.monotonic() + PATIENCE
+    while not true():
+        if process is not None and process.poll() is not None and not true():
             pytest.fail(f"it ended first, with {process.returncode}")
-    pytest.fail("it did not get there")
+        if time.monotonic() > end:
+            pytest.fail(f"it did not get there within {PATIENCE:g} s")
+        time.sleep(0.02)

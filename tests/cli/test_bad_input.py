@@ -118,10 +118,10 @@ def test_an_ambiguous_prefix_names_the_candidates(cli: Any) -> None:
     ("arguments", "names"),
     [
         (("--turn-budget", "+5"), "not set"),
-        (("--turn-budget", "five"), "turns"),
-        (("--token-budget", "-1"), "tokens"),
+        (("--turn-budget", "five"), "turn-budget"),
+        (("--token-budget", "-1"), "token-budget"),
         (("--cost-budget", "+1"), "not set"),
-        (("--cost-budget", "2,50"), "cost: '2,50'"),
+        (("--cost-budget", "2,50"), "cost-budget: '2,50'"),
         (("--deadline", "2001-01-01"), "deadline"),
         (("--max-turns", "0"), "max-turns"),
         (("--max-wait", "long"), "max-wait"),

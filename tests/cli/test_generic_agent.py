@@ -144,6 +144,9 @@ def test_what_a_handler_held_is_taken_as_the_first_checkpoint(cli: CLI, state: A
         ({"budget_seconds": "3h"}, "budget_seconds", "a number of seconds"),
         ({"budget_seconds": -1}, "budget_seconds", "a number of seconds"),
         ({"budget_seconds": True}, "budget_seconds", "a number of seconds"),
+        ({"budget_seconds": 10**400}, "budget_seconds", "a number of seconds"),
+        ({"budget_seconds": float("inf")}, "budget_seconds", "a number of seconds"),
+        ({"budget_seconds": float("nan")}, "budget_seconds", "a number of seconds"),
         ({"budget_seconds": 60}, "budget_seconds", "which is past"),
         ({"start_time": "now"}, "start_time", "a number of seconds"),
         ({"start_time": 1e18}, "start_time", "a number of seconds"),
@@ -212,6 +215,19 @@ def test_a_goal_goes_back_as_a_state_file(cli: CLI, state: Any, tmp_path: Path) 
     assert abs(ends[0] - ends[1]) < 1
     again = goal_of(cli, cli("generic-agent", "import", str(back), "-q").out.strip())
     assert again.objective == "写一份报告"
+
+
+def test_a_link_in_its_place_is_replaced_and_not_followed(cli: CLI, state: Any, tmp_path: Path) -> None:
+    """Wherever it leads, be it nowhere or to another disk: nothing is written there, not even for a moment."""
+    uid = cli("generic-agent", "import", str(state()), "-q").out.strip()
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "gone" / "state.json")
+
+    done = cli("generic-agent", "export", uid, str(link))
+
+    assert done.code == 0, done.err
+    assert not link.is_symlink()
+    assert json.loads(link.read_text("utf-8"))["status"] == "running"
 
 
 def test_a_goal_that_is_over_goes_back_as_one(cli: CLI, state: Any) -> None:
@@ -307,4 +323,4 @@ def test_without_the_package_a_run_says_how_to_get_it(cli: CLI, state: Any) -> N
     done = cli("generic-agent", "run", uid)
 
     assert done.code == 2
-    assert "pip install genericagent" in done.line()
+    assert "pip install --no-deps genericagent==1.0.7" in done.line()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from goalmode.cli import mcp_options
+from goalmode.domain.outside import START_SECONDS
 from goalmode.testing import Stub
 from goalmode.testing.steps import tool
 from tests.mcp_servers import script
@@ -284,7 +285,7 @@ def test_a_server_that_does_not_start_is_waited_for_in_vain_no_longer_than_confi
     cli: Any, serve: Serve, configured: Callable[[str], None]
 ) -> None:
     """A server that answers nothing holds a wakeup up for its time limit, and no longer."""
-    configured(f"[mcp.slow]\ncommand = {json.dumps(list(script('time.sleep(60)')))}\nstart_seconds = 0.2\n")
+    configured(f"[mcp.slow]\ncommand = {json.dumps(list(script('time.sleep(3600)')))}\nstart_seconds = 0.2\n")
     stub = serve([WRITE, DONE])
     uid = cli.new("--deliverable", "a.txt", url=stub.base_url)
 
@@ -293,4 +294,4 @@ def test_a_server_that_does_not_start_is_waited_for_in_vain_no_longer_than_confi
 
     assert done.code == 0
     assert "MCP server slow: did not answer within 0.2 s" in done.out
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < START_SECONDS * 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,10 +22,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
 HANG = """
 import subprocess
 def answer(id, tool, arguments):
-    child = subprocess.Popen(["sleep", "61.25"])
+    child = subprocess.Popen(["sleep", "3661.25"])
     with open("pids", "w") as file:
         file.write(f"{os.getpid()} {child.pid} ")
-    time.sleep(60)
+    time.sleep(3600)
 """
 CALL = tool("mcp__slow__do", {})
 WRITE = tool("write_file", {"path": "a.txt", "content": "hello\n"})
@@ -58,13 +57,11 @@ def stuck(cli: Any, serve: Callable[..., Stub], spawn: Callable[..., Any]) -> An
 
 
 def test_ctrl_c_in_the_middle_of_a_call_ends_the_server_too(cli: Any, stuck: Any) -> None:
-    """One Ctrl-C: the goal is paused, the exit code 130, and nothing of the server runs, within seconds."""
+    """One Ctrl-C: the goal is paused, the exit code 130, and nothing of the server runs, whose call lasts an hour."""
     _, child = stuck
-    started = time.monotonic()
     child.signal(signal.SIGINT)
 
-    assert child.done(20).code == 130
-    assert time.monotonic() - started < 5
+    assert child.done().code == 130
     assert not any(map(runs, pids(cli.workspace)))
 
 
@@ -73,9 +70,9 @@ def test_a_second_ctrl_c_leaves_nothing_behind_either(cli: Any, stuck: Any) -> N
     _, child = stuck
     child.signal(signal.SIGINT)
     child.signal(signal.SIGINT)
-    child.done(20)
+    child.done()
 
-    wait_until(lambda: not any(map(runs, pids(cli.workspace))), child.process, 5)
+    wait_until(lambda: not any(map(runs, pids(cli.workspace))))
 
 
 def test_whoever_comes_after_a_killed_process_ends_its_server(cli: Any, stuck: Any) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from goalmode.cli import doctor
+from goalmode.cli import doctor, serving
 from goalmode.state import reading
 from goalmode.testing import Stub
 from goalmode.testing.steps import tool
@@ -62,6 +63,22 @@ def test_events_for_machines(cli: CLI, serve: Serve) -> None:
     assert events[0]["concurrency"] == 2
     assert (events[1]["goal"], events[1]["wakeup"]) == (goal, 1)
     assert (events[2]["exit_reason"], events[2]["turns"]) == ("CURRENT_TASK_DONE", 2)
+
+
+def test_it_can_be_told_to_stop_as_soon_as_it_says_that_it_serves(
+    cli: CLI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for its first line and then sends SIGTERM finds a server that ends by itself, not a dead process."""
+    before, handled, say = signal.getsignal(signal.SIGTERM), [], serving.say
+
+    def says(line: str) -> None:
+        handled.append(signal.getsignal(signal.SIGTERM) is not before)
+        say(line)
+
+    monkeypatch.setattr(serving, "say", says)
+
+    assert cli("serve", "--once").code == 0
+    assert handled[0]
 
 
 def test_quiet_prints_nothing(cli: CLI, serve: Serve) -> None:

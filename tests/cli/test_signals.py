@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow
 Serve = Callable[..., Stub]
 Spawn = Callable[..., Child]
 
-SLEEPS = tool("shell", {"command": "echo $$ > pid; exec sleep 90"})
+SLEEPS = tool("shell", {"command": "echo $$ > pid; exec sleep 9000"})
 STUBBORN = tool("shell", {"command": "trap '' TERM; echo $$ > pid; while :; do sleep 0.2; done"})
 DONE = tool("complete", {"status": "success", "summary": "done", "evidence": ["pid"]})
 
@@ -39,13 +40,15 @@ def is_gone(pid: int) -> bool:
 
 
 def test_ctrl_c_while_the_model_is_silent(cli: Any, serve: Serve, spawn: Spawn) -> None:
-    """The wakeup ends USER_ABORTED within seconds, and the goal stays stopped until it is resumed (B118)."""
-    stub = serve([stall(text("late"), until=60.0), tool("shell", {"command": "touch pid"}), DONE])
+    """The wakeup ends USER_ABORTED at once, and the goal stays stopped until it is resumed (B118)."""
+    stub = serve(
+        [stall(text("late"), until=threading.Event()), tool("shell", {"command": "touch pid"}), DONE]
+    )
     uid = cli.new(url=stub.base_url)
     child = spawn("run", uid)
     wait_until(lambda: len(stub.requests) == 1, child.process)
     child.signal(signal.SIGINT)
-    done = child.done(20)
+    done = child.done()
 
     assert done.code == 130
     assert "USER_ABORTED" in done.line()
@@ -67,10 +70,10 @@ def test_two_ctrl_c_end_at_once_and_leave_no_tool(cli: Any, serve: Serve, spawn:
     with suppress(subprocess.TimeoutExpired):
         child.process.wait(0.3)
     child.signal(signal.SIGINT)
-    done = child.done(10)
+    done = child.done()
 
     assert (done.code, "Traceback" in done.err) == (130, False)
-    assert is_gone(tool_pid)
+    wait_until(lambda: is_gone(tool_pid))  # It was killed, but not waited for.
     assert cli("show", uid, "--json").json["status"] == "PAUSED"
     assert cli("run", uid).code == 130
     assert cli("turns", uid, "--json").json[0]["calls"][0]["outcome"] == "interrupted"
@@ -86,7 +89,7 @@ def test_sigterm_ends_the_tool_and_writes_the_closing_event(cli: Any, serve: Ser
     child = spawn("run", uid, "--json")
     tool_pid = started_tool(cli, child)
     child.signal(signal.SIGTERM)
-    done = child.done(20)
+    done = child.done()
 
     assert done.code == 22
     assert is_gone(tool_pid)

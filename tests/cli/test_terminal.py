@@ -24,7 +24,7 @@ from goalmode.loop.ports import Event
 from goalmode.testing import Stub
 from goalmode.testing.steps import tool
 
-from .conftest import Child
+from .conftest import PATIENCE, Child
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +56,7 @@ def on_terminal(*arguments: str, columns: int = 80, **environment: str) -> tuple
         while piece := os.read(parent, 65_536):
             written += piece
     os.close(parent)
-    return process.wait(60), written.decode()
+    return process.wait(PATIENCE), written.decode()
 
 
 def test_a_terminal_gets_a_live_line(cli: Any, serve: Serve) -> None:
@@ -160,7 +160,7 @@ def test_a_closed_pipe_is_no_error(cli: Any, spawn: Spawn) -> None:
     child = spawn("list")
     assert child.process.stdout is not None
     child.process.stdout.close()
-    child.process.wait(60)
+    child.process.wait(PATIENCE)
 
     assert child.process.stderr is not None
     assert child.process.stderr.read() == b""

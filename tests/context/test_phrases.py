@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from goalmode.context import closing, phrases
 from goalmode.context.phrases import claims_completion, completion_phrases, sentences, withhold
+from tests.moments import a_moment
 
 CLOSING = """
 All done!|all tasks are done|All of the tasks have been completed.|Task complete.|task completed|Everything's done
@@ -135,3 +136,23 @@ def test_what_is_remembered_of_texts_is_bounded() -> None:
 
     assert kept.currsize == kept.maxsize == 1_024
     assert phrases._short_claims.cache_info() == kept
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "all ",
+        "now all ",
+        "all of the my ",
+        "nothing else more ",
+        "全部",
+        "全部都",
+        "全都已",
+        "没有其他",
+        "所有任务已",
+    ],
+)
+def test_a_model_that_stammers_costs_no_more_than_its_length(unit: str) -> None:
+    """The same words thousands of times are searched in a moment: no phrase is longer than anybody would say it."""
+    with a_moment():
+        completion_phrases(unit * 10_000 + " nothing 无")

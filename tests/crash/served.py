@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,15 +23,19 @@ from tests.state.processes import another, until
 SHORT_LEASE = {"GOALMODE_LEASE": "1"}
 """So that a wakeup that could not be closed is soon gone on with."""
 
-MARKS = 15
+PORTION = 4
+MARKS = 4 * PORTION
+"""Each portion, and the claim behind the last one, waits until the test has seen what it wants of those before."""
+
 BIG = 20_000
 """Characters that each reply has, and the store gets."""
 
 
 @dataclass
 class Serving:
-    """A server, and the one goal that it works on."""
+    """A server, and the one goal that it works on, portion by portion."""
 
+    held: list[threading.Event]
     url: str
     uid: str
     pid: int
@@ -42,8 +47,9 @@ class Serving:
         return Marks.of(self.workspace)
 
     def works(self) -> None:
-        """Wait until another mark is made."""
+        """Let it go on to the next portion, and wait until another mark is made."""
         before = len(self.marks.lines)
+        next(event for event in self.held if not event.is_set()).set()
         until(lambda: len(self.marks.lines) > before, what="the goal goes on")
 
     def gives_up(self, what: str) -> None:
@@ -51,6 +57,7 @@ class Serving:
 
         What is said is said in lines, without a traceback.
         """
+        self._go_on()
         until(
             lambda: any(told["kind"] == "skipped" and what in told["detail"] for told in self.told),
             what=f"the wakeup ends with {what!r}",
@@ -65,9 +72,14 @@ class Serving:
 
     def finishes(self) -> list[str]:
         """Wait until the goal is done; returns how its wakeups ended. Each mark was made once."""
+        self._go_on()
         until(lambda: stores.rows(self.url, "SELECT status FROM goals") == ["DONE"], what="the goal is done")
         done_properly(self.url, self.marks)
         return stores.rows(self.url, "SELECT exit_reason FROM wakeups ORDER BY seq")
+
+    def _go_on(self) -> None:
+        for event in self.held:
+            event.set()
 
 
 def done_properly(url: str, marks: Marks) -> None:
@@ -82,8 +94,12 @@ def done_properly(url: str, marks: Marks) -> None:
 
 
 @contextmanager
-def goal(url: str, root: Path) -> Iterator[tuple[str, Path]]:
-    """A goal of some fifteen turns and the provider that answers it; its id and its workspace."""
+def goal(url: str, root: Path, held: Sequence[threading.Event] = ()) -> Iterator[tuple[str, Path]]:
+    """A goal of some sixteen turns and the provider that answers it; its id and its workspace.
+
+    Args:
+        held: for each portion of marks, and for the claim: the model is silent until it is set.
+    """
     workspace, noise = root / "workspace", "".join(chr(97 + n * n % 26) for n in range(BIG))
     workspace.mkdir()
 
@@ -91,10 +107,11 @@ def goal(url: str, root: Path) -> Iterator[tuple[str, Path]]:
         done = len(Marks.of(workspace).done)
         if "shell" not in {tool["function"]["name"] for tool in request["tools"]}:
             return steps.tool("update_working_checkpoint", {"key_info": f"{done} marks"})
-        if done >= MARKS:
-            return steps.tool("complete", {"status": "success", "summary": "All marks are left."})
         command = SHELL.format(word=f"m{done}", work="sleep 0.05")
-        return steps.tool("shell", {"command": command}, text=f"{number} {noise}")
+        step = steps.tool("shell", {"command": command}, text=f"{number} {noise}")
+        if done >= MARKS:
+            step = steps.tool("complete", {"status": "success", "summary": "All marks are left."})
+        return steps.stall(step, until=held[done // PORTION]) if held else step
 
     with Stub(answer) as stub:
         settings = replace(GoalSettings(), model="openai:stub", base_url=stub.base_url, user_tools=False)
@@ -107,8 +124,8 @@ def goal(url: str, root: Path) -> Iterator[tuple[str, Path]]:
 @contextmanager
 def serving(url: str, root: Path, environment: Mapping[str, str]) -> Iterator[Serving]:
     """The goal, under way."""
-    log = root / "log"
-    with goal(url, root) as (uid, workspace), another(serve, url, str(log), environment) as server:
-        made = Serving(url, uid, server.pid, log, workspace)
+    log, held = root / "log", [threading.Event() for _ in range(MARKS // PORTION + 1)]
+    with goal(url, root, held) as (uid, workspace), another(serve, url, str(log), environment) as server:
+        made = Serving(held, url, uid, server.pid, log, workspace)
         made.works()
         yield made

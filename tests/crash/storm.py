@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from goalmode.testing.server import Seen
 from goalmode.testing.steps import Step
 from tests import stores
 from tests.crash.marks import FILE, SHELL, Marks
-from tests.state.processes import Other, another
+from tests.state.processes import PATIENCE, Other, another, until
 
 SERVERS = 3
 CONCURRENCY = 3
@@ -44,7 +45,7 @@ TURNS = 6
 PATIENCE_SECONDS = 3.0
 """For the requests that a kill waits for; where none come any more, it does not."""
 
-SECONDS_TO_FINISH = 120.0
+SECONDS_TO_FINISH = 300.0
 
 Plan = tuple[tuple[str, ...], ...]
 """What a goal has to do: the words that each reply is to mark, until all of them are."""
@@ -133,6 +134,7 @@ class Storm:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.provider = Provider(self.seed)
+        self._logs: dict[int, Path] = {}
 
     def rage(self, kills: int) -> None:
         """Kill servers at random points, each of them replaced at once; then let the rest finish everything."""
@@ -153,16 +155,22 @@ class Storm:
                 assert time.monotonic() < end, f"not finished: {stores.rows(self.url, UNFINISHED)}"
                 time.sleep(0.1)
             for server in servers:
+                until(partial(self._serves, server), what="it serves, and can be told to stop")
                 os.kill(server.pid, signal.SIGTERM)
-                server.process.join(15)
+                server.process.join(PATIENCE)
                 self.stopped.append(server.process.exitcode)
             assert stub.rejected == []
 
     @contextmanager
     def _server(self, number: int) -> Iterator[Other]:
-        with another(serve, self.url, str(self.root / f"serve-{number}.log"), {}) as server:
+        log = self.root / f"serve-{number}.log"
+        with another(serve, self.url, str(log), {}) as server:
             assert server.hear() == "up"
+            self._logs[server.pid] = log
             yield server
+
+    def _serves(self, server: Other) -> bool:
+        return '"serving"' in self._logs[server.pid].read_text()
 
     def _wait_for_some_requests(self) -> None:
         target = self.provider.asked + self.chance.randrange(1, 12)

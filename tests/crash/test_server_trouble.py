@@ -17,7 +17,7 @@ from scripts.postgres import Cluster, cluster
 from tests import databases, stores
 from tests.crash.marks import Marks
 from tests.crash.served import SHORT_LEASE, Serving, done_properly, goal, serving
-from tests.state.processes import Other, another, until
+from tests.state.processes import PATIENCE, Other, another, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 
@@ -118,7 +118,7 @@ def run_to_its_end(run: Other, workspace: Path, trouble: Callable[[], None] | No
     if trouble is not None:
         until(lambda: len(Marks.of(workspace).lines) > before or not run.process.is_alive(), what="it works")
         trouble()
-    run.process.join(60)
+    run.process.join(PATIENCE)
     return run.process.exitcode
 
 

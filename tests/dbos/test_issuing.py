@@ -33,7 +33,7 @@ def test_many_reapers_issue_each_goal_once(fleet: Fleet) -> None:
         with Store(fleet.url) as store:
             found = []
             for _ in range(5):
-                at_once.wait(30)
+                at_once.wait(120)
                 found += deliveries.issue(store, [label], slowly, ahead=7 * (number + 1))
             return [(one.goal, one.number) for one in found]
 

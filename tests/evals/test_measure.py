@@ -153,6 +153,10 @@ def test_a_model_that_thinks_until_its_allowance_is_spent_is_not_counted_as_sile
         ("The tool", ""),
         ("", ""),
         ("最终", ""),
+        ("tool，因为", "tool"),
+        ("final表示结束", "final"),
+        ("选择tool", ""),
+        ("toolé", ""),
     ],
 )
 def test_an_answer_is_its_first_word(text: str, word: str) -> None:

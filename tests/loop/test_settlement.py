@@ -593,7 +593,7 @@ def test_a_stop_right_behind_an_accepted_claim_is_too_late(
         outcome(*args, **named)
         if world.now.spent.turns == turns:
             committed.set()
-            stopped.wait(10)
+            stopped.wait(60)
 
     def stop() -> Exit | None:
         if not committed.is_set():

@@ -28,6 +28,7 @@ from goalmode.errors import ModelError, TemplateError
 from goalmode.model.json_action import JsonActions, action_schema, read_action
 from goalmode.model.scripted import ScriptedModel, Step, call, say
 from goalmode.testing.steps import status, text
+from tests.moments import a_moment
 
 from .conftest import Asked
 
@@ -99,6 +100,14 @@ def test_prose_and_fence_around_an_action_are_told_apart() -> None:
         ToolCall("", "write_file", '{"path": "a", "content": "x"}'),
         "Now:\n\nDone.",
     )
+
+
+def test_a_reply_of_blank_lines_costs_no_more_than_its_length() -> None:
+    """Constrained to JSON, a model may go on with white space until it is cut off."""
+    with a_moment():
+        found = read_action("\n" * 100_000 + ACTION + " " * 100_000)
+
+    assert found is not None
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,11 @@ def test_back_off_is_bounded(count: int, jitter: float) -> None:
     assert BACK_OFF_SECONDS <= plain <= spread <= min(MAX_BACK_OFF_SECONDS, plain * 1.25)
 
 
+def test_goals_that_failed_together_do_not_come_back_together() -> None:
+    """Jitter spreads them over a quarter of the wait."""
+    assert [back_off(2, jitter).total_seconds() for jitter in (0.0, 0.5, 0.8)] == [60, 67.5, 72]
+
+
 def test_interruptions_go_on_at_once_then_back_off_then_block() -> None:
     """B50: two without a committed outcome are followed at once, the next two wait, the fifth in a row blocks."""
     found = [then(R.INTERRUPTED, failures=n, turns=0) for n in range(5)]

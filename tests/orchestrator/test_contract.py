@@ -493,17 +493,15 @@ def test_a_check_holds_when_nothing_is_left_but_evidence(store: Store, workspace
 
 def test_a_check_has_the_goals_time_limit_and_its_own_environment(store: Store, workspace: Path) -> None:
     """As in a claim."""
-    goal = new_goal(
-        store,
-        workspace,
-        requirements=(command("sleep 90"), command('test "$A" = b')),
-        settings=GoalSettings(check_seconds=0.2),
-    )
+    short = GoalSettings(check_seconds=0.2)
+    slow = new_goal(store, workspace, requirements=(command("sleep 90"),), settings=short)
+    goal = new_goal(store, workspace, requirements=(command('test "$A" = b'),))
 
-    first, second = look(store, goal, A="b").lines
+    [late] = look(store, slow).lines
+    [told] = look(store, goal, A="b").lines
 
-    assert (first.holds, first.exit_code, "timed out after 0.2 s" in first.tail) == (False, None, True)
-    assert second.holds
+    assert (late.holds, late.exit_code, "timed out after 0.2 s" in late.tail) == (False, None, True)
+    assert told.holds
 
 
 def test_results_of_an_older_revision_do_not_pass_for_the_newer_one(store: Store, workspace: Path) -> None:

@@ -77,5 +77,5 @@ def test_a_limit_of_money_is_raised_in_dollars(text: str, micro: int) -> None:
 @pytest.mark.parametrize("text", ["-1", "++1", "", "+1"])
 def test_a_limit_that_is_none_is_refused(text: str) -> None:
     """And nothing is added to what is unlimited."""
-    with pytest.raises(BadInput, match="cost: "):
+    with pytest.raises(BadInput, match="cost-budget: "):
         raised(Limits(), {"cost_micro": text})

@@ -145,10 +145,14 @@ def test_the_thread_lives_as_long_as_a_lease_is_held(
 ) -> None:
     """One thread for all; it ends with the last release and starts again with the next hold."""
     heartbeat = Heartbeat(store, interval=0.01)
-    before = threading.active_count()
+    others = set(threading.enumerate())  # Of which some may end meanwhile.
+
+    def threads() -> int:
+        return len(set(threading.enumerate()) - others)
+
     for claimed in claims:
         heartbeat.hold(claimed, lambda: pytest.fail("lost"))
-    assert threading.active_count() == before + 1
+    assert threads() == 1
 
     clock.advance(10)
     until(
@@ -157,12 +161,12 @@ def test_the_thread_lives_as_long_as_a_lease_is_held(
     )
     for claimed in claims:
         heartbeat.release(claimed)
-    until(lambda: threading.active_count() == before, what="ended")
+    until(lambda: threads() == 0, what="ended")
 
     heartbeat.hold(claims[0], lambda: pytest.fail("lost"))
-    assert threading.active_count() == before + 1
+    assert threads() == 1
     heartbeat.release(claims[0])
-    until(lambda: threading.active_count() == before, what="ended again")
+    until(lambda: threads() == 0, what="ended again")
 
 
 def test_holding_again_at_once_keeps_the_thread_beating(
@@ -196,3 +200,47 @@ def test_a_process_has_one_heartbeat_for_a_store(store: Store, tmp_path: Path) -
     del first
     gc.collect()
     assert forgotten() is None
+
+
+def test_a_renewal_counts_from_when_it_began(
+    store: Store, still: Heartbeat, claims: list[Claimed], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that takes its time makes no lease longer: it is given up before somebody else may take the goal."""
+    told: list[str] = []
+    still.hold(claims[0], lambda: told.append("lost"))
+    renew = wakeups.renew
+
+    def slow(store: Store, held: list[Claimed]) -> list[Claimed]:
+        lost = renew(store, held)
+        clock.advance(10)
+        return lost
+
+    monkeypatch.setattr(wakeups, "renew", slow)
+    assert still.beat()
+    monkeypatch.setattr(wakeups, "renew", busy)
+
+    clock.advance(LEASE_MS / 1000 - MARGIN_SECONDS - 11)
+    still.beat()
+    assert told == []
+    clock.advance(1)
+    still.beat()
+    assert told == ["lost"]
+
+
+def test_whatever_goes_wrong_the_next_beat_comes(
+    store: Store, still: Heartbeat, claims: list[Claimed], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that nobody foresaw ends no thread on which all leases of the process depend; it counts as a failed one."""
+
+    def broken(*_: object) -> list[Claimed]:
+        raise OSError("too many open files")
+
+    told: list[str] = []
+    still.hold(claims[0], lambda: told.append("lost"))
+    monkeypatch.setattr(wakeups, "renew", broken)
+
+    assert not still.beat()
+    clock.advance(LEASE_MS / 1000 - MARGIN_SECONDS)
+    assert not still.beat()
+
+    assert told == ["lost"]

@@ -32,8 +32,10 @@ def test_limits_are_set_or_added_to(store: Store, workspace: Path) -> None:
     assert raised(limits, {"turns": "3", "active_seconds": "+1m"}) == Limits(turns=3, active_seconds=120.0)
     with pytest.raises(BadInput, match="nothing can be added"):
         raised(limits, {"tokens": "+5"})
-    with pytest.raises(BadInput, match="turns"):
+    with pytest.raises(BadInput, match="turn-budget: '-5'"):
         raised(limits, {"turns": "-5"})
+    with pytest.raises(BadInput, match="time-budget: '5x'"):
+        raised(limits, {"active_seconds": "5x"})
 
 
 @pytest.mark.parametrize(
@@ -74,9 +76,14 @@ def test_deadlines_as_users_write_them(clock: ManualClock) -> None:
     """An ISO time in the future; without an offset it is local."""
     assert parse_deadline("2035-01-31T18:00+01:00", "deadline", clock.now()).utcoffset() == timedelta(hours=1)
     assert parse_deadline("2035-01-31", "deadline", clock.now()).tzinfo is not None
-    for bad in ("tomorrow", "", "2001-01-01", "2035-13-01"):
-        with pytest.raises(BadInput, match="deadline"):
-            parse_deadline(bad, "deadline", clock.now())
+
+
+@pytest.mark.parametrize(
+    "bad", ["tomorrow", "", "2001-01-01", "2035-13-01", "0001-01-01", "0001-01-01T00:00+14:00"]
+)
+def test_what_is_no_deadline_is_refused(clock: ManualClock, bad: str) -> None:
+    with pytest.raises(BadInput, match="deadline"):
+        parse_deadline(bad, "deadline", clock.now())
 
 
 @given(st.text(max_size=12))

@@ -24,6 +24,9 @@ from tests.stores import Stores
 
 FILE = Path(module.__file__)
 
+SECONDS = 60.0
+"""How long anything is waited for before the test has failed: a machine may be busy with something else."""
+
 
 @dataclass
 class World:
@@ -109,9 +112,9 @@ def load(make: Make) -> Callable[..., Loader]:
     return loaded
 
 
-def wait_for(true: Callable[[], bool], seconds: float = 10) -> None:
+def wait_for(true: Callable[[], bool]) -> None:
     """Wait for another thread to get somewhere."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + SECONDS
     while not true():
         assert time.monotonic() < until, "it did not get there"
         time.sleep(0.005)

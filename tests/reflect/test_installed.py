@@ -218,7 +218,7 @@ def test_settlement_comes_at_15_turns_and_not_at_14(make: Any, count: int, calls
 
 def test_a_stop_ends_a_silent_model(make: Any) -> None:
     """`goalmode abort` from elsewhere is seen while its client waits for the provider."""
-    world = make([steps.stall(steps.text("Late."), until=5.0)])
+    world = make([steps.stall(steps.text("Late."), until=threading.Event())])
     asked: list[bool] = []
 
     def stop() -> Exit | None:

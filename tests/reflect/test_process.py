@@ -23,7 +23,7 @@ from goalmode.reflect import session
 from goalmode.settings import Settings
 from goalmode.state import goals
 from goalmode.state.store import Store
-from tests.reflect.conftest import FILE, World, wait_for
+from tests.reflect.conftest import FILE, SECONDS, World, wait_for
 from tests.reflect.test_wakeups import CLAIM, DONE, WORK, WRITE
 from tests.reflect.upstream import Handler, HookModule, Loader, Reply, StepOutcome, call, schema
 
@@ -36,7 +36,7 @@ class Busy:
 
     def __call__(self, client: Any) -> Reply:
         self.asked.set()
-        assert self.free.wait(10)
+        assert self.free.wait(SECONDS)
         return self._reply
 
 
@@ -52,11 +52,11 @@ def test_an_abort_in_genericagent_pauses_the_goal(make: Any, load: Any) -> None:
     world = make([busy, WRITE, CLAIM], deliverables=("a.txt",))
     loader = load(world)
     thread = in_background(loader)
-    assert busy.asked.wait(10)
+    assert busy.asked.wait(SECONDS)
 
     world.agent.abort()
     busy.free.set()
-    thread.join(10)
+    thread.join(SECONDS)
 
     assert world.reasons() == ["USER_ABORTED"]
     assert world.now.status is GoalStatus.PAUSED
@@ -78,12 +78,12 @@ def test_a_stop_from_elsewhere_ends_what_genericagent_does(
     world = make([busy])
     loader = load(world)
     thread = in_background(loader)
-    assert busy.asked.wait(10)
+    assert busy.asked.wait(SECONDS)
 
     stop_goal(world.store, world.now, control)
     wait_for(lambda: world.agent.stop_sig)
     busy.free.set()
-    thread.join(10)
+    thread.join(SECONDS)
 
     assert world.reasons() == ["USER_ABORTED"]
     assert world.now.status is status
@@ -96,12 +96,12 @@ def test_a_goal_that_is_deleted_meanwhile_ends_the_task_and_then_the_process(mak
     world = make([busy])
     loader = load(world)
     thread = in_background(loader)
-    assert busy.asked.wait(10)
+    assert busy.asked.wait(SECONDS)
 
     goals.delete(world.store, world.now)
     wait_for(lambda: world.agent.stop_sig)
     busy.free.set()
-    thread.join(10)
+    thread.join(SECONDS)
 
     assert loader.step() == "/exit"
     assert "deleted" in world.lines[-1]
@@ -122,10 +122,10 @@ def test_nothing_runs_after_a_tool_whose_goal_was_deleted(
     world = make([Reply("", [*WORK.calls, *WRITE.calls])])
     loader = load(world)
     thread = in_background(loader)
-    assert started.wait(10)
+    assert started.wait(SECONDS)
 
     goals.delete(world.store, world.now)
-    thread.join(10)
+    thread.join(SECONDS)
 
     assert not (world.workspace / "a.txt").exists()
     assert loader.step() == "/exit"
@@ -136,7 +136,7 @@ def test_a_second_process_waits(make: Any, load: Any, tmp_path: Path) -> None:
     busy, lines = Busy(), []
     world = make([busy, WRITE, CLAIM], deliverables=("a.txt",))
     thread = in_background(load(world))
-    assert busy.asked.wait(10)
+    assert busy.asked.wait(SECONDS)
 
     idle = SimpleNamespace(agent=SimpleNamespace(**_idle()), TOOLS_SCHEMA=schema())
     with Store(world.store.url, clock=world.clock) as other:
@@ -145,7 +145,7 @@ def test_a_second_process_waits(make: Any, load: Any, tmp_path: Path) -> None:
         )
         assert second.check() is None
     busy.free.set()
-    thread.join(10)
+    thread.join(SECONDS)
 
     assert "waits (leased)" in lines[0]
     assert world.reasons() == ["CURRENT_TASK_DONE"]
@@ -200,6 +200,7 @@ def test_a_task_that_is_no_longer_waited_for_goes_on(make: Any, load: Any) -> No
     loader = load(world, drain_seconds=0.3)
     loader.step()
 
+    assert busy.asked.wait(SECONDS)
     assert world.reasons() == ["None"]
     assert loader.step() is None
     busy.free.set()
@@ -215,6 +216,7 @@ def test_a_reload_in_the_middle_of_a_wakeup_keeps_it(make: Any, load: Any, tmp_p
     world = make([busy, CLAIM], deliverables=("a.txt",))
     loader = load(world, copy, drain_seconds=0.3)
     loader.step()
+    assert busy.asked.wait(SECONDS)
     copy.write_text(copy.read_text() + "\n# changed\n")
 
     assert loader.step() is None
@@ -230,6 +232,7 @@ def test_a_stopped_task_that_hangs_is_told(make: Any, load: Any) -> None:
     world = make([busy, WRITE, CLAIM], deliverables=("a.txt",))
     loader = load(world, drain_seconds=0.3)
     loader.step()
+    assert busy.asked.wait(SECONDS)
     stop_goal(world.store, world.now, Control.PAUSE)
     wait_for(lambda: world.reasons() == ["USER_ABORTED"])
     resume_goal(world.store, world.now)
@@ -247,6 +250,7 @@ def test_a_task_that_ends_unheard_is_no_wakeup_for_ever(make: Any, load: Any) ->
     world = make([busy])
     loader = load(world, drain_seconds=0.3)
     loader.step()
+    assert busy.asked.wait(SECONDS)
     busy.free.set()
     wait_for(lambda: not world.agent.is_running)
 
@@ -259,7 +263,7 @@ def test_other_tasks_of_the_same_agent_are_left_alone(make: Any, load: Any) -> N
     world = make([WRITE, CLAIM, Reply("Hello.")], deliverables=("a.txt",))
     original = [tool["function"]["name"] for tool in world.checkout.main.TOOLS_SCHEMA]
     load(world).step()
-    world.agent.put_task("Say hello.").get(timeout=10)
+    world.agent.put_task("Say hello.").get(timeout=SECONDS)
 
     assert world.client.requests[-1]["tools"] == original
     assert "goalmode" not in world.client.requests[-1]["history"][-1]["content"]
@@ -271,12 +275,12 @@ def test_a_busy_agent_is_not_given_a_second_task(make: Any, load: Any) -> None:
     busy = Busy(Reply("Hello."))
     world = make([busy, WRITE, CLAIM], deliverables=("a.txt",))
     shown = world.agent.put_task("Say hello.")
-    assert busy.asked.wait(10)
+    assert busy.asked.wait(SECONDS)
     loader = load(world)
 
     assert loader.step() is None
     busy.free.set()
-    while "done" not in shown.get(timeout=10):
+    while "done" not in shown.get(timeout=SECONDS):
         pass
     wait_for(lambda: not world.agent.is_running)
     assert loader.step() is not None
@@ -287,7 +291,7 @@ def test_a_process_that_ends_leaves_its_goal_due(make: Any, load: Any) -> None:
     busy = Busy()
     world = make([busy])
     in_background(load(world))
-    assert busy.asked.wait(10)
+    assert busy.asked.wait(SECONDS)
 
     assert session._session is not None
     session._session.close()

@@ -9,6 +9,7 @@ import pytest
 from goalmode.domain.exits import ExitReason
 from goalmode.domain.signals import ErrorKind
 from goalmode.reflect.said import ending_of, error_in, is_broken, is_truncated, unburdened
+from tests.moments import a_moment
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -82,6 +83,14 @@ def test_orders_to_ask_the_user_are_left_out(order: str) -> None:
 
     assert unburdened(f"result\n\n{order}") == "result"
     assert unburdened(f"{other}\n\n{order}\nmore") == f"{other}\nmore"
+
+
+def test_what_repeats_costs_no_more_than_its_length() -> None:
+    """What a tool printed may be mostly blank, and a text may open what it never closes."""
+    with a_moment():
+        assert unburdened("\n" * 100_000 + "x") == "\n" * 100_000 + "x"
+        assert unburdened("<history>" * 20_000) == "<history>" * 20_000
+        assert "without a reason" in ending_of("\n```\na: b" * 20_000).detail
 
 
 def test_its_summaries_of_turns_are_left_out() -> None:

@@ -21,6 +21,7 @@ from goalmode.state.imported import Earlier
 from goalmode.testing.script import CLOSING, PHRASES
 from goalmode.tools.builtin.checkpoint import MAX_KEY_INFO
 from goalmode.tools.paths import Workspace
+from tests.moments import a_moment
 from tests.reflect.conftest import World
 from tests.reflect.test_wakeups import CLAIM, SAVE, WORK, WRITE
 from tests.reflect.upstream import Handler, Reply, call, checkout, schema
@@ -323,6 +324,11 @@ def test_the_newest_are_taken_and_each_once() -> None:
 def test_a_line_is_a_call_or_it_is_left(line: str, fact: str | None) -> None:
     """Upstream's summaries are the model's sentences; PyPI's package writes a call where there is no summary."""
     assert list(facts_of([line])) == ([] if fact is None else [fact])
+
+
+def test_a_line_of_blanks_costs_no_more_than_its_length() -> None:
+    with a_moment():
+        assert not list(facts_of([f"[Agent]{' ' * 50_000}done"]))
 
 
 def test_the_age_of_its_notes_is_no_note() -> None:

@@ -17,7 +17,7 @@ from goalmode.reflect import hooks, session
 from goalmode.testing.script import CLOSING, PHRASES
 from goalmode.workflows.load import shipped
 from tests.reflect import upstream
-from tests.reflect.conftest import World
+from tests.reflect.conftest import SECONDS, World
 from tests.reflect.upstream import Client, Reply, call, checkout
 
 WORK = Reply("Looking.", [call("code_run", script="ls")])
@@ -111,7 +111,7 @@ def test_later_wakeups_keep_their_quota(make: Any, load: Any, tmp_path: Path) ->
     loader, alone = load(world), []
     for _ in range(3):
         before = len(bare.agent.llmclient.requests)
-        bare.agent.put_task("Go on.").get(timeout=10)
+        bare.agent.put_task("Go on.").get(timeout=SECONDS)
         alone.append(len(bare.agent.llmclient.requests) - before)
         loader.step()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from goalmode.tools import bwrap, landlock
 from goalmode.tools.confinement import Confinement
 from goalmode.tools.launch import CommandResult, run_command
 from goalmode.tools.sandbox import Sandbox, sandbox_for
+from tests.held import Begun
 
 SECRET = "a-canary-that-nobody-may-see"
 MODES = (SandboxMode.BWRAP, SandboxMode.LANDLOCK)
@@ -30,6 +32,14 @@ MODES = (SandboxMode.BWRAP, SandboxMode.LANDLOCK)
 def missing(mode: SandboxMode, *, network: bool = True) -> str:
     """Why a mode cannot be tested here."""
     return bwrap.problem(network=network) if mode is SandboxMode.BWRAP else landlock.problem()
+
+
+def until(true: Callable[[], bool], seconds: float = 120) -> bool:
+    """Wait for a process to get somewhere; whether it did."""
+    deadline = time.monotonic() + seconds
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return true()
 
 
 @dataclass
@@ -84,8 +94,14 @@ class Cage:
     def gate(self) -> LockGate:
         return LockGate(self.store.lock_file(self.goal.id, 1), 1, lambda: 1)
 
-    def run(self, command: str, *, seconds: float = 30, max_bytes: int = 1_000_000) -> CommandResult:
-        """Run a command as a tool does: behind the gate, in its own process group."""
+    def run(
+        self, command: str, *, seconds: float = 120, max_bytes: int = 1_000_000, begun: str = ""
+    ) -> CommandResult:
+        """Run a command as a tool does: behind the gate, in its own process group.
+
+        Args:
+            begun: a file of the workspace that the command makes: its time runs from then on.
+        """
 
         async def body() -> CommandResult:
             with self.gate().enter("call") as hold:
@@ -93,7 +109,7 @@ class Cage:
                     command,
                     cwd=self.workspace,
                     environment=self.environ,
-                    hold=hold,
+                    hold=Begun(self.workspace / begun, hold) if begun else hold,
                     timeout_seconds=seconds,
                     max_bytes=max_bytes,
                     confinement=self.confinement,

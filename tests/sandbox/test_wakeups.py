@@ -103,7 +103,7 @@ def test_goalmodes_own_memory_is_hidden() -> None:
         "if os.geteuid() == 0: os.setuid(65534); prctl(4, 1)\n"
         "hide_memory()\n"
         "print(prctl(3), open('/proc/self/stat').read().split()[0] == str(os.getpid()), flush=True)\n"
-        "time.sleep(60)\n"
+        "time.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

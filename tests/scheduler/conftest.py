@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from goalmode.domain.exits import Exit, GoalStatus
 from goalmode.domain.goal import Goal, GoalSettings, GoalSpec
+from goalmode.domain.messages import Request
 from goalmode.domain.profile import ModelProfile
 from goalmode.loop.ports import Event, Sink
 from goalmode.orchestrator.goals import create_goal
@@ -133,6 +134,16 @@ class Park:
     @property
     def kinds(self) -> list[str]:
         return [event.kind for event in self.events]
+
+    def beside(self, reply: Any) -> Callable[[Request], Any]:
+        """A reply that does not come before two goals have been under way at the same time."""
+
+        async def answer(request: Request) -> Any:
+            while self.most_at_once < 2:  # noqa: ASYNC110 - another goal's begin is what is waited for
+                await anyio.sleep(0.01)
+            return reply
+
+        return answer
 
     def marks(self) -> int:
         path = self.workspace / "marks"

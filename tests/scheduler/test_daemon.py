@@ -15,6 +15,7 @@ from goalmode.orchestrator.goals import resume_goal, stop_goal
 from goalmode.orchestrator.questions import answer_question
 from goalmode.orchestrator.schedule import every, on_file, on_goal, schedule
 from goalmode.scheduler import lookout
+from goalmode.scheduler.lookout import Lookout
 from goalmode.state import due
 from goalmode.state.owner import LEASE_MS
 from goalmode.state.store import Store
@@ -117,7 +118,7 @@ def test_the_longest_due_are_woken_first_and_no_more_than_wanted(park: Park) -> 
     """Two at a time, in the order in which they became due: nobody starves."""
     made = []
     for _ in range(6):
-        made.append(park.goal(mark(), done()))
+        made.append(park.goal(park.beside(mark()), done()))
         park.clock.advance(1)
     server = park.server(concurrency=2)
 
@@ -220,6 +221,28 @@ def test_a_wake_source_that_nobody_can_read_stops_no_server(park: Park) -> None:
     resume_goal(park.store, park.now(goal))
     park.intervals(server, 1)
     assert [told["reason"] for told in park.told("skipped")] == ["StoreUnreadable"]
+
+
+@pytest.mark.sqlite
+def test_what_nobody_can_read_is_told_once_the_store_is_free_again(
+    park: Park, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look that fails after it was found does not take the word of it along."""
+    goal = park.goal()
+    schedule(park.store, goal, on_file(park.store, goal, "go"))
+    rows(park.store, "UPDATE wake_sources SET ceiling_at = 'soon'")
+    look = Lookout(park.store, [park.store.owner.host_label])
+
+    def busy(*_: object) -> list[object]:
+        raise StoreError("store x: is busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lookout, "fire_what_came", busy)
+        with pytest.raises(StoreError):
+            look.watch()
+
+    assert [event.kind for event in look.watch()] == ["store"]
+    assert look.watch() == []
 
 
 def test_paused_and_foreign_goals_are_no_business_of_it(park: Park, store: Store) -> None:

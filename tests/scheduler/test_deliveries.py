@@ -23,7 +23,7 @@ from goalmode.testing import call
 from tests.scheduler.conftest import Park, done, mark
 from tests.state.builders import claim
 
-WAIT_SECONDS = 10
+WAIT_SECONDS = 60
 
 
 class Carried:
@@ -156,7 +156,7 @@ def test_a_delivery_that_comes_twice_or_late_is_of_no_use(carried: Carried) -> N
 def test_no_more_at_once_than_there_is_room_for(carried: Carried) -> None:
     """The others wait here for their turn, and are woken in the order in which they came."""
     carried.server._concurrency = 2
-    made = [carried.park.goal(mark(), done()) for _ in range(5)]
+    made = [carried.park.goal(carried.park.beside(mark()), done()) for _ in range(5)]
     carried.issue()
     brought = [carried.bring(one.goal, one.number) for one in carried.queue]
 
@@ -229,6 +229,21 @@ def test_a_dead_owners_goal_arrives_and_goes_on(carried: Carried) -> None:
     carried.deliver()
 
     assert carried.park.endings(goal) == ["INTERRUPTED", "CURRENT_TASK_DONE"]
+
+
+def test_what_a_dead_owner_left_of_a_paused_goal_is_closed(carried: Carried) -> None:
+    """Without waking it; that is told, and nothing is left on the way."""
+    goal = carried.park.goal()
+    claim(carried.park.store, goal)
+    stop_goal(carried.park.store, goal, Control.PAUSE)
+    carried.park.clock.advance(LEASE_MS / 1000 + 1)
+    assert carried.issue() == [(goal.id, 1)]
+
+    carried.deliver()
+
+    assert carried.park.endings(goal) == ["INTERRUPTED"]
+    assert carried.park.kinds == ["recovered"]
+    assert carried.issue() == []
 
 
 def test_a_delivery_for_a_goal_that_still_runs_here_waits(carried: Carried) -> None:

@@ -89,7 +89,7 @@ def test_a_turn_that_takes_too_long_is_interrupted(park: Park) -> None:
     server = park.server()
 
     async def serve() -> None:
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await server.serve(asked, grace_seconds=0)
 
     anyio.run(serve)
@@ -202,6 +202,34 @@ def test_once_tells_of_a_store_that_cannot_be_read(park: Park, monkeypatch: pyte
 
     with pytest.raises(StoreError, match="disk full"):
         anyio.run(park.server().once, lambda: None)
+
+
+@pytest.mark.parametrize("error", [StoreError("store x: the disk is full"), ValueError("a row that is none")])
+def test_once_closes_what_it_has_begun_whatever_the_next_look_meets(
+    park: Park, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """No goal is left paused, as a cancelled wakeup would leave it, because another one's row cannot be read."""
+    looks: list[int] = []
+    look = Lookout.due
+
+    def fails(*args: Any, **named: Any) -> Any:
+        looks.append(1)
+        if len(looks) > 1:
+            raise error
+        return look(*args, **named)
+
+    async def waits(request: Request) -> Any:
+        while len(looks) < 2:  # noqa: ASYNC110 - the look that fails is what is waited for
+            await anyio.sleep(0.01)
+        return mark()
+
+    monkeypatch.setattr(Lookout, "due", fails)
+    goal = park.goal(waits, done())
+
+    with pytest.raises(type(error), match=str(error)):
+        anyio.run(park.server().once, lambda: None)
+
+    assert park.endings(goal) == ["CURRENT_TASK_DONE"]
 
 
 def test_once_can_be_stopped(park: Park) -> None:

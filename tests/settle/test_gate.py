@@ -31,8 +31,9 @@ from goalmode.domain.work import StatePatch, WorkState, apply
 from goalmode.errors import Fenced
 from goalmode.settle import command
 from goalmode.settle.case import Case, Judgement
-from goalmode.settle.gate import judge
+from goalmode.settle.gate import MAX_EVIDENCE, judge
 from goalmode.tools.paths import Workspace
+from tests.held import Begun
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 NOTHING = WorkState()
@@ -54,6 +55,17 @@ class OpenGate:
     def enter(self, call_id: str) -> Iterator[NoHold]:
         self.entered.append(call_id)
         yield NoHold()
+
+
+class PatientGate:
+    """Its commands' time runs from the moment at which they have made `file`."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    @contextmanager
+    def enter(self, call_id: str) -> Iterator[Begun]:
+        yield Begun(self._file)
 
 
 class ShutGate:
@@ -160,10 +172,12 @@ def test_every_command_runs_even_after_one_failed(decide: Judge) -> None:
     assert len(verdict.missing) == 2
 
 
-def test_a_hanging_check_is_ended(decide: Judge) -> None:
+def test_a_hanging_check_is_ended(decide: Judge, tmp_path: Path) -> None:
     """A check that never ends is a failed check: after the goal's time limit its processes are ended."""
     verdict = decide(
-        requirements=(check("echo begun; sleep 90 & sleep 90"),), settings=GoalSettings(check_seconds=0.2)
+        requirements=(check("echo begun; touch ready; sleep 90 & sleep 90"),),
+        settings=GoalSettings(check_seconds=0.2),
+        gate=PatientGate(tmp_path / "ready"),
     )
 
     assert "timed out after 0.2 s" in verdict.missing[0]
@@ -211,9 +225,13 @@ READ = Action(1, 1, "call_7", "shell", "pytest -q tests", CallOutcome.SUCCESS, 0
         (("see call_7",), True),
         (("notes.md shows it.",), True),
         (("absent.md shows it",), False),
+        (("结果已写入notes.md并核对",), True),
+        (("结果已写入absent.md并核对",), False),
+        (("已运行pytest -q tests通过",), True),
+        (("pwd says where",), True),
+        (("ls says what",), False),
         (("../outside.txt",), False),
     ],
-    ids=["none", "prose", "command", "call id", "file", "absent file", "outside"],
 )
 def test_evidence_must_cite_what_the_host_knows(
     decide: Judge, tmp_path: Path, evidence: tuple[str, ...], stands: bool
@@ -221,7 +239,8 @@ def test_evidence_must_cite_what_the_host_knows(
     """Without checks a claim rests on a recorded call or a file that is there, and is stored as evidence-only."""
     (tmp_path / "notes.md").write_text("x")
 
-    verdict = decide(evidence=evidence, actions=(READ,))
+    short = (replace(READ, call_id="c8", brief=brief) for brief in ("ls", "pwd"))
+    verdict = decide(evidence=evidence, actions=(READ, *short))
 
     assert verdict.stands is stands
     assert verdict.basis == "evidence-only"
@@ -296,6 +315,10 @@ def test_a_claims_evidence_is_stored_with_the_requirements_it_is_for(decide: Jud
     """Of a claim that stands it is kept, of one that does not it is worth nothing."""
     (tmp_path / "a.txt").write_text("x")
     words = Requirement("R1", "It reads well.")
+
+    long = "a.txt" + "." * MAX_EVIDENCE
+    [_, kept] = decide(paths=("a.txt",), requirements=(words,), evidence=(long,)).checks
+    assert kept.tail == long[:MAX_EVIDENCE]
 
     refused = decide(paths=("b.txt",), requirements=(words,), evidence=("a.txt reads well",))
     stands = decide(paths=("a.txt",), requirements=(words,), evidence=("a.txt reads well",))

@@ -40,6 +40,7 @@ def root(tmp_path: Path) -> Path:
         ("test -f run.sh; (cat conf.ini)", ["run.sh", "conf.ini"]),
         ("echo x > run.sh; echo y 2> conf.ini >> .env", []),
         ("sh run.sh | tee conf.ini", ["run.sh"]),
+        ("sort conf.ini run.sh > conf.ini", ["run.sh"]),
         ("make # run.sh", []),
         ("cat tests out link-not-there ../workspace/x /etc/passwd ~/run.sh", []),
         ("./link.sh", ["link.sh"]),

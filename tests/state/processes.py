@@ -13,8 +13,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-PATIENCE = 30.0
-"""Seconds after which something that should have happened has not."""
+PATIENCE = 120.0
+"""Seconds after which something that should have happened has not: a machine may be busy with something else."""
 
 # A process forked from this one would share what SQLite thinks it has locked.
 _CONTEXT = multiprocessing.get_context("forkserver")

@@ -110,14 +110,14 @@ def test_a_process_that_dies_after_a_commit_loses_nothing_of_it(
 
 
 def works_fast(pipe: Connection, path: str, goal_id: int) -> None:
-    """Turn after turn, each said once it is committed."""
+    """Turn after turn, each said once it is committed; then it waits, as it is killed before its wakeup ends."""
     with Store(path, clock=ManualClock()) as store:
         claimed = claim(store, goals.get(store, goal_id))
         pipe.send(0)
         for seq in range(1, 31):
             take_turn(store, claimed, seq)
             pipe.send(seq)
-        close(store, claimed)
+        pipe.recv()
 
 
 @pytest.mark.long

@@ -62,6 +62,7 @@ MOVEMENT = {
         ("deadline", "tomorrow"),
         ("deadline", "2030-01-01T00:00:00"),
         ("deadline", 5),
+        ("deadline", "9999-12-31T23:59:59-05:00"),
     ],
 )
 def test_a_limit_that_is_no_number_is_never_unlimited(store: Store, field: str, value: object) -> None:

@@ -7,6 +7,7 @@ import os
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from goalmode.errors import ToolError
 from goalmode.tools import launch
 from goalmode.tools.launch import CommandResult, run_command
+from tests.held import Begun
 
 pytestmark = pytest.mark.anyio
 
@@ -27,13 +29,18 @@ async def run(
     cwd: Path,
     *,
     environment: Mapping[str, str] = ENVIRONMENT,
-    timeout_seconds: float = 20,
+    timeout_seconds: float = 60,
     **more: Any,
 ) -> CommandResult:
     hold = more.pop("hold", None)
     return await run_command(
         command, cwd=cwd, environment=environment, hold=hold, timeout_seconds=timeout_seconds, **more
     )
+
+
+def grace(patch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Between SIGTERM and SIGKILL."""
+    patch.setattr(launch, "end_group", partial(launch.end_group, grace_seconds=seconds))
 
 
 async def until_there(file: Path) -> None:
@@ -90,34 +97,32 @@ async def test_the_time_limit_ends_the_whole_group(
     workspace: Path, running: Callable[[str], list[str]]
 ) -> None:
     """A `sleep 90` with children under a limit leaves no process behind (B120)."""
-    result = await run(
-        "sleep 90.0101 & (sleep 90.0101; true) & echo begun; sleep 90.0101", workspace, timeout_seconds=0.3
-    )
+    script = "sleep 90.0101 & (sleep 90.0101; true) & echo begun; touch ready; sleep 90.0101"
+    result = await run(script, workspace, timeout_seconds=0.05, hold=Begun(workspace / "ready"))
 
     assert (result.timed_out, result.exit_code, result.output) == (True, None, "begun\n")
     assert running("90.0101") == []
 
 
-@pytest.mark.long
 async def test_a_command_that_ignores_sigterm_is_killed(
     workspace: Path, running: Callable[[str], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the grace comes SIGKILL."""
-    monkeypatch.setattr(launch, "GRACE_SECONDS", 0.2)
-    script = "trap '' TERM; echo begun; while true; do sleep 0.0102; done"
-    result = await run(script, workspace, timeout_seconds=0.3)
+    grace(monkeypatch, 0.2)
+    script = "trap '' TERM; echo begun; touch ready; while true; do sleep 0.0102; done"
+    result = await run(script, workspace, timeout_seconds=0.05, hold=Begun(workspace / "ready"))
 
     assert (result.timed_out, result.output) == (True, "begun\n")
     assert running("0.0102") == []
 
 
-async def test_what_sigterm_makes_a_command_say_is_kept(workspace: Path) -> None:
+async def test_what_sigterm_makes_a_command_say_is_kept(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A command may use the grace to say what it did."""
-    result = await run(
-        "trap 'echo saved; exit 0' TERM; echo begun; while true; do sleep 0.05; done",
-        workspace,
-        timeout_seconds=0.4,
-    )
+    grace(monkeypatch, 60)
+    script = "trap 'echo saved; exit 0' TERM; echo begun; touch ready; while true; do sleep 0.05; done"
+    result = await run(script, workspace, timeout_seconds=0.05, hold=Begun(workspace / "ready"))
 
     assert result.output.startswith("begun\n")
     assert result.output.endswith("saved\n")
@@ -136,9 +141,10 @@ async def test_cancellation_ends_the_whole_group(
 
 
 async def test_a_second_cancellation_ends_the_grace(
-    workspace: Path, running: Callable[[str], list[str]]
+    workspace: Path, running: Callable[[str], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever cancels again while a command has its grace gets SIGKILL at once, and no orphan (B121)."""
+    grace(monkeypatch, 600)
     script = "trap 'touch asked' TERM; touch ready; while true; do sleep 0.0107; done"
     task = asyncio.ensure_future(run(script, workspace))
     await until_there(workspace / "ready")
@@ -149,7 +155,7 @@ async def test_a_second_cancellation_ends_the_grace(
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 60
     assert running("0.0107") == []
 
 
@@ -174,21 +180,19 @@ async def test_background_processes_end_with_their_command(
     workspace: Path, running: Callable[[str], list[str]]
 ) -> None:
     """A child that keeps the pipe open does not hold the result up, and does not survive it."""
-    started = time.monotonic()
     result = await run("sleep 90.0104 & echo done", workspace)
 
     assert (result.exit_code, result.output, result.timed_out) == (0, "done\n", False)
-    assert time.monotonic() - started < 5
     assert running("90.0104") == []
 
 
 async def test_a_child_that_left_the_group_cannot_hold_the_result_up(workspace: Path) -> None:
     """`setsid` leaves the group; the pipe it holds is closed all the same."""
     started = time.monotonic()
-    result = await run("setsid sleep 3.0105 & echo done", workspace)
+    result = await run("setsid sleep 40.0105 & echo done", workspace)
 
     assert result.output == "done\n"
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 30
 
 
 async def test_a_command_that_closes_its_output_is_still_waited_for(workspace: Path) -> None:

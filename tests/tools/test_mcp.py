@@ -342,11 +342,11 @@ async def test_a_call_has_its_own_time_limit(desk: Desk) -> None:
             left.append("told")
 
     made = {"s": server([tool("hang"), tool("do")], {"hang": hang})}
-    async with desk.servers(made, call_seconds=0.05).running(desk._bench.context.gate) as offer:
+    async with desk.servers(made, call_seconds=0.5).running(desk._bench.context.gate) as offer:
         done = await desk._bench.run(("mcp__s__hang", {}), ("mcp__s__do", {}), extra=offer.tools)
 
     assert [r.outcome for r in done.records] == [FAILED, OK]
-    assert "ended after its time limit of 0.05 seconds" in done.records[0].shown
+    assert "ended after its time limit of 0.5 seconds" in done.records[0].shown
     assert left == ["told"]
 
 
@@ -366,7 +366,7 @@ async def test_reads_of_one_reply_run_at_the_same_time(desk: Desk) -> None:
     reads = ToolAnnotations(read_only_hint=True)
     made = {"s": server([tool("meet", annotations=reads)], {"meet": meet})}
     async with desk.servers(made).running(desk._bench.context.gate) as offer:
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             done = await desk._bench.run(("mcp__s__meet", {}), ("mcp__s__meet", {}), extra=offer.tools)
 
     assert [r.outcome for r in done.records] == [OK, OK]

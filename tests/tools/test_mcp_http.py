@@ -59,8 +59,10 @@ async def served(made: Server[Any]) -> AsyncIterator[tuple[str, Door, uvicorn.Se
             web.should_exit = True
 
 
-def one(url: str, key: str = "right", call_seconds: float = 5) -> Outside:
-    known = outside.Server("web", url=url, headers={"X-Key": key}, start_seconds=5, call_seconds=call_seconds)
+def one(url: str, key: str = "right", call_seconds: float = 60) -> Outside:
+    known = outside.Server(
+        "web", url=url, headers={"X-Key": key}, start_seconds=60, call_seconds=call_seconds
+    )
     return Outside([known], Path("/"), {}, lambda spec: 1, 1_000)
 
 
@@ -105,10 +107,10 @@ async def test_a_server_that_goes_away_in_the_middle_of_a_call_fails_the_call(
     made = server([tool("hang"), tool("do")], {"hang": hang})
     async with (
         served(made) as (url, _, web),
-        one(url, call_seconds=0.3).running(gate) as offer,
+        one(url, call_seconds=0.6).running(gate) as offer,
         anyio.create_task_group() as tasks,
     ):
-        tasks.start_soon(_call, bench, offer.tools)
+        tasks.start_soon(_call, bench, offer.tools, asked)
         await asked.wait()
         web.should_exit = web.force_exit = True
 
@@ -117,5 +119,6 @@ async def test_a_server_that_goes_away_in_the_middle_of_a_call_fails_the_call(
     assert record.shown.startswith(("MCP server web: ", "mcp__web__hang: ended after its time limit"))
 
 
-async def _call(bench: Bench, tools: Any) -> None:
+async def _call(bench: Bench, tools: Any, over: anyio.Event) -> None:
     await bench.run(("mcp__web__hang", {}), extra=tools)
+    over.set()  # Where its time was over before the server had even heard of it.

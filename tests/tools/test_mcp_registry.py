@@ -37,9 +37,9 @@ PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 TOGETHER = (
-    Server("git", (str(GIT), "--repository", ".")),
-    Server("time", (str(TIME), "--local-timezone", "UTC")),
-    Server("files", (str(FILES), ".")),
+    Server("git", (str(GIT), "--repository", "."), start_seconds=120),
+    Server("time", (str(TIME), "--local-timezone", "UTC"), start_seconds=120),
+    Server("files", (str(FILES), "."), start_seconds=120),
 )
 
 

@@ -122,6 +122,21 @@ def test_a_workspace_in_which_nothing_could_be_kept_is_refused(
     Sandbox(base / workspace, SandboxMode.NONE, home=home).keeping(*(base / path for path in private))
 
 
+@pytest.mark.parametrize("place", ["beside/goals.sqlite", "desk-2/goals.sqlite"])
+def test_what_lies_beside_a_workspace_may_be_named_from_there(
+    home: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """`--store ../goals.sqlite`, typed in the workspace, names nothing in it; `../desk/goals.sqlite` does."""
+    made = Sandbox(home / "desk", SandboxMode.LANDLOCK, home=home)
+    monkeypatch.chdir(home / "desk")
+
+    assert made.keeping(Path("..", place)).private == (home / place,)
+    assert made.keeping_store(Path("..", place)).private == (home / place, (home / place).parent)
+    for inside in ("../desk/goals.sqlite", "goals.sqlite", "a/../../beside/goals.sqlite"):
+        with pytest.raises(BadInput, match="which no command may reach"):
+            made.keeping(Path(inside))
+
+
 @pytest.mark.parametrize("workspace", ["desk", ".hidden/workspace", ".local/share/goalmode/workspace"])
 def test_other_workspaces_are_taken(home: Path, workspace: str) -> None:
     """Also one in a hidden directory, or beside the store: what lies around it stays closed."""

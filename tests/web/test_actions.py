@@ -296,6 +296,7 @@ def test_the_longest_note_is_taken(pages: Pages) -> None:
         ({"content-type": "application/json"}, b'{"text": "x"}', 415),
         ({"content-type": "multipart/form-data; boundary=x"}, b"--x--", 415),
         ({"content-type": ""}, b"text=x", 415),
+        (FORM, b"x" * forms.MAX_BYTES, 403),
         (FORM, b"x" * (forms.MAX_BYTES + 1), 413),
         (FORM, b"&".join([b"a=b"] * (forms.MAX_FIELDS + 1)), 400),
         (FORM, b"text=%ff%fe", 400),

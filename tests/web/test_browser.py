@@ -168,7 +168,7 @@ class Browser:
     def __init__(self, chromium: Any, site: Site, **options: Any) -> None:
         self.site = site
         self.context = chromium.new_context(**{"viewport": {"width": 1400, "height": 1000}, **options})
-        self.context.set_default_timeout(30_000)
+        self.context.set_default_timeout(120_000)
         self.page = self.context.new_page()
         self.faults: list[str] = []
         self.asked: set[str] = set()
@@ -267,7 +267,7 @@ def test_a_page_follows_a_goal_as_it_runs(
     browser.waits_for_status("done")
     page.wait_for_selector("#contract :text('as verified')")
     page.wait_for_selector(".plot[data-curve=turns] canvas")
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
     assert browser.was_not_loaded_again()
     assert [li.get_attribute("id") for li in page.query_selector_all("#turns > li")] == [
         "turn-1-3",
@@ -314,7 +314,7 @@ def test_a_running_goal_is_paused_and_resumed(
     page.wait_for_selector("#turn-1-1")
     page.click("text=Pause")
     assert "ends within a second" in page.inner_text(".did")
-    assert process.wait(60) == 130
+    assert process.wait(120) == 130
     browser.waits_for_status("paused")
 
     page.click("text=Resume")
@@ -478,7 +478,7 @@ def test_a_server_that_is_gone_is_said(chromium: Any, tmp_path: Path) -> None:
         browser = Browser(chromium, site)
         page = browser.goal(uid)
         site.server.send_signal(signal.SIGTERM)
-        assert site.server.wait(30) == 0
+        assert site.server.wait(120) == 0
         page.wait_for_selector("#lost:not([hidden])")
         browser.faults.clear()  # A browser complains about what it cannot reach.
         browser.end()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import anyio
+import httpx
 import pytest
+from anyio import to_thread
 
 from goalmode.domain.goal import Control
 from goalmode.orchestrator.goals import stop_goal
 from goalmode.orchestrator.notes import add_note
 from goalmode.state import goals
+from goalmode.state.store import Store
 from goalmode.testing import call
 from goalmode.web import goal as goal_page
 from goalmode.web import live
@@ -82,7 +86,7 @@ class Listener:
             if enough(self) or not message.get("more_body"):
                 here.set()
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(120):
             await self._pages.app(scope, receive, send)  # type: ignore[arg-type]
 
 
@@ -216,6 +220,36 @@ def test_streams_end_with_the_process(pages: Pages) -> None:
     pages.streams.stopping = lambda: True
 
     assert pages.get(f"{pages.goal}/events").text == f"retry: {live.RETRY_MILLISECONDS}\n\n"
+
+
+def test_a_store_that_is_slow_to_open_holds_up_no_other_page(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream opens a store of its own: it may be a busy file, or a server far away."""
+    assert pages.get(pages.goal).status_code == 200
+    opening, answered, order = threading.Event(), threading.Event(), list[str]()
+    opened = pages.stores._open
+
+    def slow(*, readonly: bool) -> Store:
+        opening.set()
+        order.append("in time" if answered.wait(60) else "too late")
+        return opened(readonly=readonly)
+
+    async def browse() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Listener(pages).read, lambda heard: "turn" in heard.text or bool(order))
+            transport = httpx.ASGITransport(pages.app)
+            async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+                await to_thread.run_sync(opening.wait, 60)
+                page = await client.get(pages.goal, headers={"cookie": pages.cookie})
+                assert page.status_code == 200
+                answered.set()
+
+    monkeypatch.setattr(pages.stores, "_open", slow)
+    pages.streams.stopping = lambda: bool(order)
+    anyio.run(browse)
+
+    assert order == ["in time"]
 
 
 def test_a_quiet_stream_shows_that_it_lives(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:

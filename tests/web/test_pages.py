@@ -301,6 +301,8 @@ def test_what_is_not_there_is_said(open_pages: Open, path: str) -> None:
         "?page=x",
         "?page=1e9",
         "?page=99999999999999999999",
+        f"?page={'0' * 19}1{'9' * 20}",
+        f"?page={'0' * 19}1{'9' * 5_000}",
         "?page=%C2%B2",
         "?page=<b>",
     ],

@@ -146,7 +146,9 @@ def test_a_process_serves_and_ends(pages: Pages, tmp_path: Path) -> None:
         assert process.stdout is not None
         lines = ""
         while "}" not in lines:
-            lines += process.stdout.readline()
+            line = process.stdout.readline()
+            assert line, "it ended first"
+            lines += line
         said = json.loads(lines)
         root = said["url"].partition("#")[0]
         assert said["url"] == f"{root}#{said['token']}"
@@ -155,20 +157,20 @@ def test_a_process_serves_and_ends(pages: Pages, tmp_path: Path) -> None:
             f"{root}session", data=f"token={said['token']}".encode(), headers={"Origin": root.rstrip("/")}
         )
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        with opener.open(request, timeout=20) as listed:
+        with opener.open(request, timeout=120) as listed:
             assert "Write the report." in listed.read().decode()
             assert "server" not in {name.lower() for name in listed.headers}
             room = listed.url
-        stream = opener.open(f"{room}goals/{pages.world.goal.uid}/events", timeout=20)
+        stream = opener.open(f"{room}goals/{pages.world.goal.uid}/events", timeout=120)
         assert stream.readline() == b"retry: 2000\n"
         with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(room, timeout=20)
-        with socket.create_connection(("127.0.0.1", said["port"]), timeout=20) as raw:
+            urllib.request.urlopen(room, timeout=120)
+        with socket.create_connection(("127.0.0.1", said["port"]), timeout=120) as raw:
             raw.sendall(b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
             assert raw.recv(100).startswith(b"HTTP/1.1 421")
     finally:
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, "")
     stream.close()
 
