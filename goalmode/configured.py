@@ -18,7 +18,7 @@ from goalmode.servers import resolve
 from goalmode.settings import Settings, api_key, load_settings, path_of, resolve_profile
 from goalmode.state.store import Store
 from goalmode.tools.confinement import Confinement
-from goalmode.tools.sandbox import sandbox_for
+from goalmode.tools.sandbox import from_here, sandbox_for
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def for_checks(
 
 def _sandboxing(settings: Settings, config: Path | None, environ: Mapping[str, str]) -> SandboxSettings:
     """As configured, and the file kept from commands too: who could write it would choose where keys are sent."""
-    return replace(settings.sandbox, private=(str(path_of(config, environ).absolute()),))
+    return replace(settings.sandbox, private=(str(from_here(path_of(config, environ))),))
 
 
 def goal_profile(goal: Goal, settings: Settings) -> ModelProfile:

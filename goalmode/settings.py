@@ -130,6 +130,10 @@ def resolve_profile(settings: Settings, spec: str, base_url: str = "", api_key_e
     Raises:
         BadInput: no such profile or scheme, or a base URL that is none.
     """
+    if api_key_env and not _NAME.fullmatch(api_key_env):
+        raise BadInput(
+            "api-key-env", Redactor()(api_key_env), "the name of an environment variable, not what it holds"
+        )
     spec = spec or settings.model
     profile = settings.models.get(spec)
     if profile is None:

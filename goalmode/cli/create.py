@@ -33,6 +33,7 @@ from goalmode.domain.budget import Limits
 from goalmode.domain.clock import SystemClock
 from goalmode.domain.goal import ContextPolicy, Goal, GoalSettings, GoalSpec
 from goalmode.domain.outside import PREFIX
+from goalmode.domain.profile import ModelProfile
 from goalmode.domain.wake import Planned
 from goalmode.domain.workflow import Known, Workflow
 from goalmode.errors import BadInput
@@ -46,7 +47,7 @@ from goalmode.orchestrator.goals import (
     parse_seconds,
 )
 from goalmode.orchestrator.schedule import on_goal
-from goalmode.settings import Settings, load_settings, resolve_profile
+from goalmode.settings import Settings, api_key, load_settings, resolve_profile
 from goalmode.state.store import Store
 from goalmode.tools.builtin import builtin_tools
 from goalmode.workflows.load import SHIPPED, load_workflow, shipped
@@ -143,7 +144,7 @@ def new(objective: str, common: Common, **given: Any) -> int:
     else:
         say(goal.uid)
     if not common.quiet:
-        _explain(goal, configured, common, profile.api_key_env, told(goal, sandbox, configured))
+        _explain(goal, configured, common, _key_told(profile), told(goal, sandbox, configured))
     return 0
 
 
@@ -217,16 +218,30 @@ def _tools(listed: str | None, no_shell: bool) -> tuple[str, ...] | None:
     if unknown or not names:
         have = f"names out of: {', '.join(known)}; or those of MCP servers, such as {PREFIX}git__*"
         raise BadInput("tools", unknown or listed, have)
-    return tuple(name for name in names if not (no_shell and name == "shell"))
+    if no_shell and "shell" in names:
+        raise BadInput("no-shell", "set", f"left out where --tools names the shell ({listed})")
+    return tuple(names)
 
 
-def _explain(goal: Goal, configured: Settings, common: Common, key_name: str, shell: str) -> None:
+def _explain(goal: Goal, configured: Settings, common: Common, key: str, shell: str) -> None:
     """Say what completion will rest on, and what an unattended goal may do."""
     remark("It ends only by a limit or by you." if goal.settings.until_budget else resting(goal))
     tell(goal, common)
     tell_servers(goal, configured)
     if goal.settings.tools is None or "shell" in goal.settings.tools:
         remark(shell)
-    if key_name and not os.environ.get(key_name):
-        remark(f"${key_name} is not set; it is needed to run.")
+    if key:
+        remark(key)
     remark(f"To run it: {command_here(common, f'goalmode run {goal.uid}')}")
+
+
+def _key_told(profile: ModelProfile) -> str:
+    """What is to be said of the model's key where it is not set; empty if it is, or if none was asked for."""
+    name = profile.api_key_env
+    if not name or os.environ.get(name):
+        return ""
+    try:
+        api_key(profile, os.environ)
+    except BadInput:
+        return f"${name} is not set; it is needed to run."
+    return f"${name} is not set; the model is asked without a key."

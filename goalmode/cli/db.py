@@ -25,7 +25,7 @@ def db(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-@db.command()
+@db.command(short_help="Bring the store to the newest schema.")
 @common
 def upgrade(common: Common) -> int:
     """Bring the store to the newest schema, after a backup beside its file; make it if there is none."""
@@ -38,7 +38,7 @@ def upgrade(common: Common) -> int:
     return 0
 
 
-@db.command()
+@db.command(short_help="Look for what must not be in the store.")
 @common
 def check(common: Common) -> int:
     """Look for what must not be: damage, lost rows, totals that do not add up. Exit code 1 if anything is found."""
@@ -86,7 +86,7 @@ def vacuum(common: Common) -> int:
     return 0
 
 
-@db.command()
+@db.command(short_help="Forget what was said in goals that are over.")
 @click.option("--older-than", metavar="SPAN", type=UTF8, required=True,
               help="Of goals that were done or aborted so long ago: 90d, 12h, 30m.")  # fmt: skip
 @common

@@ -17,7 +17,7 @@ from goalmode.cli.output import complain, remark, say, say_json
 from goalmode.cli.progress import Progress, display
 from goalmode.cli.stores import changing, reading, writing
 from goalmode.domain.clock import SystemClock
-from goalmode.domain.exits import EXIT_FACTS, Exit
+from goalmode.domain.exits import EXIT_FACTS, Exit, GoalStatus
 from goalmode.domain.goal import Goal
 from goalmode.domain.redact import Redactor
 from goalmode.domain.text import counted
@@ -39,12 +39,17 @@ def generic_agent() -> None:
 
 
 @generic_agent.command()
-def path() -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def path(as_json: bool) -> int:
     """Print the file for `agentmain.py --reflect`."""
     import goalmode.reflect
 
     # Not by importing it: it is GenericAgent's to run.
-    say(str(Path(goalmode.reflect.__file__).with_name("module.py")))
+    file = str(Path(goalmode.reflect.__file__).with_name("module.py"))
+    if as_json:
+        say_json({"path": file}, indent=None)
+    else:
+        say(file)
     return 0
 
 
@@ -70,7 +75,7 @@ def import_(file: Path, workspace: str | None, common: Common) -> int:
     return 0
 
 
-@generic_agent.command()
+@generic_agent.command(short_help="Write a goal as a Goal Mode state file.")
 @click.argument("goal_id", metavar="ID", type=UTF8)
 @click.argument("file", metavar="[STATE.json]", required=False, type=click.Path(path_type=Path))
 @common
@@ -83,9 +88,11 @@ def export(goal_id: str, file: Path | None, common: Common) -> int:
         return 0
     statefile.write(file, state)
     if not common.quiet:
-        remark(
-            f"{goal.uid}: written; pause it here before Goal Mode goes on with it: goalmode pause {goal.uid}"
+        awake = goal.status in (GoalStatus.ACTIVE, GoalStatus.WAITING_USER)
+        first = (
+            f"; pause it here before Goal Mode goes on with it: goalmode pause {goal.uid}" if awake else ""
         )
+        remark(f"{goal.uid}: written{first}")
     return 0
 
 
@@ -97,7 +104,7 @@ def doctor(directory: Path, common: Common) -> int:
     return findings.told(list(checkout.findings(directory, os.environ)), common)
 
 
-@generic_agent.command()
+@generic_agent.command(short_help="Wake a goal with the package genericagent from PyPI.")
 @click.argument("goal_id", metavar="ID", type=UTF8)
 @click.option(
     "--llm-no",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -109,7 +110,7 @@ def call(arguments: Sequence[str]) -> int:
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "goalmode"
         secrets.learn(_config_of(arguments))  # No command has come to do so.
-        complain(f"{error.format_message()} See: {path} --help")
+        complain(f"{error.format_message().rstrip('.')}. See: {path} --help")
         return error.exit_code
     except click.ClickException as error:
         secrets.learn(_config_of(arguments))
@@ -121,9 +122,16 @@ def call(arguments: Sequence[str]) -> int:
         _fail(str(error))
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - whatever it is, a user gets one line
+        if isinstance(error, OSError) and error.errno in FULL:
+            _fail(f"{error.filename or 'output'}: cannot be written: {error.strerror}")
+            return 1
         hint = "" if _debugs() else f"; {DEBUG}=1 shows where"
         _fail(f"goalmode itself failed: {type(error).__name__}: {error}{hint}")
         return 1
+
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What a system says where there is no room: no fault of ours."""
 
 
 def _config_of(arguments: Sequence[str]) -> Path | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +13,7 @@ from goalmode.cli.output import pairs, say, say_json, table
 from goalmode.cli.stores import looking, writing
 from goalmode.domain.memory import Memory
 from goalmode.errors import BadInput
+from goalmode.orchestrator.goals import named_place
 from goalmode.state import memory as memories
 from goalmode.state import reading as rows
 from goalmode.state.store import Store
@@ -40,7 +40,7 @@ def list_memories(workspace: str | None, hidden: bool, common: Common) -> int:
     """List the memories that stand, newest first."""
     found: Sequence[Memory] = ()
     if rows.exists(common.store):
-        where = None if workspace is None else str(Path(workspace).expanduser().absolute())
+        where = None if workspace is None else str(named_place(workspace))
         with looking(common) as store:
             found = memories.every(store, workspace=where, hidden=hidden)
     if common.json:

@@ -12,7 +12,7 @@ import click
 from goalmode.cli.logs import log_options
 from goalmode.cli.options import UTF8, Common, common, model_options, refuse_credentials
 from goalmode.cli.output import complain, say, say_json
-from goalmode.cli.running import Runner, configured_for, must_have_price
+from goalmode.cli.running import Runner, configured_for, must_be_known
 from goalmode.cli.stores import changing, command_here
 from goalmode.domain.exits import EXIT_FACTS, Exit, ExitReason, GoalStatus, SkipReason
 from goalmode.domain.goal import Goal, GoalSettings
@@ -45,6 +45,9 @@ _BUDGETS = {
     "active_seconds": "time_budget",
 }
 """Limits and the options that set them."""
+
+_MODEL = ("model", "base_url", "api_key_env")
+"""Settings, and options, that say which model is asked."""
 
 _STATUS_SKIPS = {
     SkipReason.WAITING, SkipReason.PAUSED, SkipReason.BLOCKED, SkipReason.EXHAUSTED, SkipReason.DONE,
@@ -100,7 +103,7 @@ def resume(
         return _with_runner(goal_id, common, on_ending, lambda runner: runner.run(seconds), given)
     with changing(common, goal_id) as (store, goal):
         changed = _changed(goal, given, store.clock.now())
-        must_have_price(changed, common)
+        must_be_known(changed, common, chosen=any(given[name] is not None for name in _MODEL))
         goal = _resumed(store, goal, changed, given)
     if common.json:
         say_json({"id": goal.uid, "status": goal.status.value})
@@ -151,8 +154,7 @@ def _resumed(store: Store, goal: Goal, changed: Goal, given: dict[str, Any]) -> 
 
 
 def _settings(settings: GoalSettings, given: dict[str, Any]) -> GoalSettings:
-    names = ("model", "base_url", "api_key_env")
-    changes: dict[str, Any] = {name: given[name] for name in names if given.get(name) is not None}
+    changes: dict[str, Any] = {name: given[name] for name in _MODEL if given.get(name) is not None}
     refuse_credentials(changes.get("base_url", ""))
     if given.get("max_turns") is not None:
         changes["max_turns"] = parse_count(given["max_turns"], "max-turns")

@@ -56,13 +56,14 @@ def configured_for(goal: Goal, common: Common) -> Configured:
     return configured
 
 
-def must_have_price(goal: Goal, common: Common) -> None:
-    """Where the goal's cost is limited, its model must have a price. Its key is not asked for.
+def must_be_known(goal: Goal, common: Common, *, chosen: bool) -> None:
+    """There must be such a model here if it was `chosen` here, and it must have a price where the goal's cost is
+    limited. Its key is not asked for.
 
     Raises:
         ConfigError, BadInput: it has none, or there is no such model.
     """
-    if goal.limits.cost_micro is not None:
+    if chosen or goal.limits.cost_micro is not None:
         refuse_unpriced(goal.limits, goal_profile(goal, load_settings(common.config, os.environ)))
 
 

@@ -22,7 +22,8 @@ from goalmode.inspection import timeline as timelines
 Row = Mapping[str, Any]
 
 MAX_WAKEUPS = 1_000
-_HEAD = ["AT", "WAKEUP", "MOVEMENT", "TURNS", "TOKENS", "COST", "PROGRESS", "WHAT"]
+_HEAD = ["AT", "WAKEUP", "TURNS", "TOKENS", "COST", "WHAT", "MOVEMENT", "PROGRESS"]
+"""A narrow terminal cuts lines at their ends: how a wakeup ended is still to be seen in 80 columns."""
 
 
 @click.command()
@@ -69,16 +70,16 @@ def _curves(wakeups: list[Row]) -> None:
 def _lines(found: Row) -> Iterator[tuple[datetime, list[str]]]:
     """The rows of the table, each with its time."""
     if found["wakeups_in_all"] == 0 or (found["wakeups"] and found["wakeups"][0]["seq"] == 1):
-        yield _at(found["created_at"]), [_time(found["created_at"]), "", "", "", "", "", "", "created"]
+        yield _at(found["created_at"]), [_time(found["created_at"]), "", "", "", "", "created", "", ""]
     for w in found["wakeups"]:
         cost = dollars(w["cost_micro"]) if w["cost_micro"] else "-"
-        spent = [str(w["turns"]), f"{w['tokens']:,}", cost, _progress(w)]
-        row = [_time(w["started_at"]), str(w["seq"]), " > ".join(w["movements"]) or "-", *spent, _ending(w)]
-        yield _at(w["started_at"]), row
+        spent = [str(w["turns"]), f"{w['tokens']:,}", cost]
+        came_to = [_ending(w), " > ".join(w["movements"]) or "-", _progress(w)]
+        yield _at(w["started_at"]), [_time(w["started_at"]), str(w["seq"]), *spent, *came_to]
     for one in found["happenings"]:
         inside = "" if one["wakeup"] is None else f"({one['wakeup']})"
         text = f"{one['kind'].replace('_', ' ')}: {one['text']}" if one["text"] else one["kind"]
-        yield _at(one["at"]), [_time(one["at"]), inside, "", "", "", "", "", one_line(text, 200)]
+        yield _at(one["at"]), [_time(one["at"]), inside, "", "", "", one_line(text, 200), "", ""]
 
 
 def _progress(wakeup: Row) -> str:

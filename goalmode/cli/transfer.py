@@ -18,6 +18,7 @@ from goalmode.domain.text import counted
 from goalmode.errors import BadDocument
 from goalmode.inspection import export as exports
 from goalmode.inspection.show import public
+from goalmode.orchestrator.goals import named_place
 from goalmode.orchestrator.transfer import checked_document, document_of, import_goal
 
 
@@ -57,7 +58,7 @@ def import_command(file: str, new_id: bool, workspace: Path | None, common: Comm
     Its checks are commands that will run on this machine, and its model is asked with your key: import what you trust.
     """
     document = document_of(read_whole(file, "file"), "file")
-    place = None if workspace is None else str(workspace.absolute())
+    place = None if workspace is None else str(named_place(str(workspace)))
     try:
         document = checked_document(document, workspace=place)  # Before there is a store to put it into.
         with writing(common) as store:

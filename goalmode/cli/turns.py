@@ -52,7 +52,13 @@ def turns(
             pages.turns([turn])
             shown = True
     if not shown and not common.quiet:
-        say("There are no turns yet." if offset == 0 else "There are no further turns.")
+        say(
+            "There are no further turns."
+            if offset
+            else "There are no turns yet."
+            if wakeup is None
+            else f"There are no turns of a wakeup {wakeup}."
+        )
     return 0
 
 

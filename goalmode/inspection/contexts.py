@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from goalmode.domain.goal import Goal
-from goalmode.errors import BadInput
+from goalmode.errors import BadInput, NotAllowed
 from goalmode.state import reading
 from goalmode.state.reading import ContextSeen
 from goalmode.state.store import Store
@@ -23,7 +23,7 @@ def stored_contexts(
         later: also those that took the place of its conversation when it had filled its work window.
 
     Raises:
-        BadInput: there is no such wakeup, or it ended before it had a context.
+        BadInput: there is no such wakeup, or it ended before it had a context. NotAllowed: there is none at all.
     """
     with store.reading() as connection:
         last = reading.last_wakeup(connection, goal.id)
@@ -31,8 +31,10 @@ def stored_contexts(
         chosen = last if wakeup is None else next(iter(named), None)
         found = [] if chosen is None else reading.contexts(connection, chosen.id, later=later)
     if chosen is None:
+        if wakeup is None:
+            raise NotAllowed(f"goal {goal.uid}: not woken yet; --next shows what its first wakeup would see")
         have = "none yet; --next shows what the first would see" if last is None else f"1 to {last.seq}"
-        raise BadInput("wakeup", str(wakeup or ""), f"the number of a wakeup of goal {goal.uid}: {have}")
+        raise BadInput("wakeup", str(wakeup), f"the number of a wakeup of goal {goal.uid}: {have}")
     if not found:
         ended = chosen.exit_reason or "it did not get that far"
         raise BadInput("wakeup", str(chosen.seq), f"one that had a context; this one ended before: {ended}")

@@ -38,7 +38,7 @@ def _row(store: Store, goal: Goal | Unreadable) -> dict[str, Any]:
         "status": status_of(goal, last, running=running).value,
         "running": running,
         "owner": last.lease.owner.name if last is not None and running else None,
-        "title": one_line(goal.objective, TITLE),
+        "title": one_line(goal.objective.strip(), TITLE),
         "turns": goal.spent.turns,
         "wakeups": goal.spent.wakeups,
         "tokens": goal.spent.tokens,

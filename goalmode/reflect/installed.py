@@ -51,7 +51,8 @@ def load() -> ModuleType:
             main = import_module(f"{NAME}.agentmain")
     except ModuleNotFoundError as error:
         if error.name in (NAME, f"{NAME}.agentmain"):
-            raise BadInput("genericagent", "not installed", "pip install genericagent==1.0.7") from None
+            expected = "pip install requests, then pip install --no-deps genericagent==1.0.7"
+            raise BadInput("genericagent", "not installed", expected) from None
         raise BadInput(
             "genericagent", str(error), f"with what it imports: pip install {error.name}"
         ) from None

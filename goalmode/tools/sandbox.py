@@ -43,7 +43,7 @@ class Sandbox:
         Raises:
             BadInput: that cannot be: the workspace holds them, or the workspace or what is to be read is the home.
         """
-        kept = replace(self, private=tuple(dict.fromkeys((*self.private, *(p.absolute() for p in private)))))
+        kept = replace(self, private=tuple(dict.fromkeys((*self.private, *map(from_here, private)))))
         if self.mode is SandboxMode.NONE:
             return kept
         for one in self.read:
@@ -64,7 +64,7 @@ class Sandbox:
         Raises:
             BadInput: see `keeping`.
         """
-        return self if file is None else self.keeping(file, file.absolute().parent)
+        return self if file is None else self.keeping(file, from_here(file).parent)
 
     def confinement(self) -> Confinement:
         """What commands are started in; it is to be closed."""
@@ -142,6 +142,15 @@ def gaps(mode: SandboxMode, *, network: bool = True) -> tuple[str, ...]:
         if landlock.abi() < landlock.SCOPED_ABI:
             reached.append("signals to your other processes, up to Linux 6.11")
     return tuple(reached)
+
+
+def from_here(path: Path) -> Path:
+    """Absolute. A `..` at its beginning is taken from the working directory, in whose name there is no link: what lies
+    beside a workspace does not lie in it because it is named from there."""
+    here, rest = Path.cwd(), path.parts
+    while rest[:1] == ("..",):
+        here, rest = here.parent, rest[1:]
+    return here.joinpath(*rest)
 
 
 def _lies_in(path: Path, root: Path) -> bool:
