@@ -50,7 +50,7 @@ FOUND = Grid(
             "a result, stored with its call and once more with its turn",
             "1.66 × P stored, 12 × P written",
             "stored with its call alone, where the model saw it whole",
-            "1.2 × P, 9.9 × P",
+            "1.24 × P, 10.8 × P",
         ),
         (
             "the vocabulary in memory",

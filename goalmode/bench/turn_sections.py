@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from goalmode.bench import startup, syncs
@@ -19,6 +19,9 @@ WARM = 20
 PIECES = 4
 """Characters of one event of a stream whose provider sends each token by itself."""
 
+DEFAULT = "goalmode, default window"
+LARGER_H = "H, a context as large as the default window's"
+
 Costs = Mapping[str, float]
 
 
@@ -32,10 +35,8 @@ def turn(size: Size) -> Results:
         kinds |= {
             "L": lambda: _bare(size.floor_turns),
             "F": lambda: _floor("F", size.floor_turns),
-            "H, a context as large as the default window's": lambda: _floor(
-                "H", size.floor_turns, MANY_TURNS
-            ),
-            "goalmode, default window": lambda: _path(size.turns, None),
+            LARGER_H: lambda: _floor("H", size.floor_turns, MANY_TURNS),
+            DEFAULT: lambda: _path(size.turns, None),
             f"goalmode, window 12k, {PIECES} characters an event": lambda: _path(size.turns, NARROW, PIECES),
         }
     costs: dict[str, list[Costs]] = {name: [] for name in kinds}
@@ -43,13 +44,13 @@ def turn(size: Size) -> Results:
         for name, measure in kinds.items():
             costs[name].append(measure())
     floors, ours = costs["H"], costs["goalmode, window 12k"]
-    ratios = [mine["cpu_ms"] / floor["cpu_ms"] for mine, floor in zip(ours, floors, strict=True)]
+    ratios = _ratios(ours, floors)
     rows = [
         (
             name,
             span(Spread.of([one["cpu_ms"] for one in found])),
             shown(Spread.of([one["wall_ms"] for one in found]).median),
-            shown(Spread.of([a["cpu_ms"] / h["cpu_ms"] for a, h in zip(found, floors, strict=True)]).median),
+            shown(Spread.of(_ratios(found, floors)).median),
         )
         for name, found in costs.items()
     ]
@@ -60,7 +61,15 @@ def turn(size: Size) -> Results:
     )
     grid = Grid("A turn beside the floors", ("", "CPU ms", "wall ms", "× H"), rows, note)
     how = f"{size.turns} turns, {size.repetitions} pairs; window 12k beside a floor with as large a context"
+    if size.floors:
+        larger = Spread.of(_ratios(costs[DEFAULT], costs[LARGER_H])).median
+        how += f"; the default window {shown(larger)} × the H of as large a context"
     return Results((figure_of("cpu", Spread.of(ratios), how),), (grid,))
+
+
+def _ratios(costs: Sequence[Costs], floors: Sequence[Costs]) -> list[float]:
+    """CPU beside CPU, pair by pair."""
+    return [mine["cpu_ms"] / floor["cpu_ms"] for mine, floor in zip(costs, floors, strict=True)]
 
 
 def disk(size: Size) -> Results:
