@@ -13,6 +13,9 @@ from tests.acceptance.cli import Command
 from tests.acceptance.processes import Child, Children, eventually, odd_seconds, python_tools, running
 from tests.acceptance.world import Provider, complete, mark
 
+SOON = 8.0
+"""Seconds within which a process has to end; it has two seconds of grace for its tools."""
+
 
 def test_ctrl_c_while_the_model_is_silent(goalmode: Command, workspace: Path, provider: Provider) -> None:
     """B118: no further request and no restart until an explicit resume; then the goal runs on to its end."""
@@ -23,7 +26,7 @@ def test_ctrl_c_while_the_model_is_silent(goalmode: Command, workspace: Path, pr
     run.until(lambda: len(provider.stub.requests) == 2, "the second request")
     run.signal(signal.SIGINT)
 
-    code = run.ended()
+    code = run.ended(SOON)
     again = [goalmode("run", goal).code for _ in range(3)]
     paused = goalmode.show(goal)
     provider.script(complete())
@@ -47,7 +50,7 @@ def test_sigterm_while_a_tool_runs(goalmode: Command, workspace: Path, provider:
     run.until((workspace / "started").exists, "the tool runs")
     run.signal(signal.SIGTERM)
 
-    code = run.ended()
+    code = run.ended(SOON)
     provider.script(complete())
     shown = goalmode.show(goal)
     again = goalmode("run", goal, "--json")
@@ -74,7 +77,7 @@ def test_ctrl_c_and_a_command_that_will_not_end(
     run.until((workspace / "started").exists, "the tool runs")
     run.signal(signal.SIGINT)
 
-    assert run.ended() == 130
+    assert run.ended(SOON) == 130
     assert running(word) == []
     assert goalmode.show(goal)["wakeups"][0]["exit_reason"] == "USER_ABORTED"
     assert goalmode.turns(goal)[0]["calls"][0]["outcome"] == "interrupted"
@@ -91,7 +94,7 @@ def test_a_second_ctrl_c_ends_at_once(goalmode: Command, workspace: Path, provid
     run.signal(signal.SIGINT)
     run.signal(signal.SIGINT)
 
-    assert run.ended() == 130
+    assert run.ended(SOON) == 130
     eventually(lambda: not running(word), "the tool is ended")
     shown = goalmode.show(goal)
     assert shown["status"] == "PAUSED"
@@ -114,7 +117,7 @@ def test_ctrl_c_and_a_python_tool_that_will_not_end(
         run.until((workspace / "swallowed").exists, "the first one is swallowed")
         run.signal(signal.SIGINT)
 
-    run.ended()
+    run.ended(SOON)
 
     shown = goalmode.show(goal)
     assert shown["wakeups"][0]["exit_reason"] == "USER_ABORTED"

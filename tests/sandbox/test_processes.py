@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,26 +61,32 @@ def test_exit_codes_come_through(cage: Cage, command: str, code: int) -> None:
 
 def test_a_time_limit_leaves_time_to_clean_up(cage: Cage, nap: str) -> None:
     """SIGTERM first: what traps it has its grace, in bubblewrap too."""
+    started = time.monotonic()
     command = f"trap 'echo cleaned; exit 0' TERM; echo begun; sleep {nap} & touch ready; wait"
     ran = cage.run(command, seconds=0.1, begun="ready")
 
     assert (ran.timed_out, ran.exit_code, ran.output) == (True, None, "begun\ncleaned\n")
+    assert time.monotonic() - started < 2
     assert not runs(nap)
 
 
 def test_who_ignores_it_is_ended_all_the_same(cage: Cage, nap: str) -> None:
     """After the grace, with all that it started."""
+    started = time.monotonic()
     ran = cage.run(f"trap '' TERM; touch ready; sleep {nap} & sleep {nap}", seconds=0.1, begun="ready")
 
     assert ran.timed_out
+    assert time.monotonic() - started < 4
     assert until(lambda: not runs(nap))
 
 
 def test_background_processes_end_with_the_command(cage: Cage, nap: str) -> None:
     """At once, also those that hold its output."""
+    started = time.monotonic()
     ran = cage.run(f"sleep {nap} & nohup sleep {nap} > /dev/null 2>&1 & echo done")
 
     assert (ran.timed_out, ran.exit_code, ran.output) == (False, 0, "done\n")
+    assert time.monotonic() - started < 5
     assert until(lambda: not runs(nap))
 
 
@@ -93,7 +100,7 @@ def test_nobody_leaves_bubblewrap(cage: Cage, nap: str) -> None:
 
 
 def test_a_cancellation_ends_it_within_a_second(cage: Cage, nap: str) -> None:
-    """What is cancelled is gone, within the second: in one of some tries, as a busy machine takes longer."""
+    """What is cancelled is gone, within the second."""
 
     async def body() -> float:
         with anyio.CancelScope() as scope, cage.gate().enter("call") as hold:
@@ -110,7 +117,7 @@ def test_a_cancellation_ends_it_within_a_second(cage: Cage, nap: str) -> None:
         assert not runs(nap)
         return anyio.current_time() - scope.deadline
 
-    assert any(anyio.run(body) < 1 for _ in range(10))
+    assert anyio.run(body) < 1
 
 
 def test_a_huge_output_is_capped(cage: Cage) -> None:

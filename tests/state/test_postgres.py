@@ -18,7 +18,7 @@ from goalmode.domain.work import StatePatch, WorkState, apply
 from goalmode.errors import BadInput, NotAllowed, StoreBusy, StoreError
 from goalmode.state import goals, journal, postgres, reading_turns, snapshot, wakeups
 from goalmode.state import tables as t
-from goalmode.state.engine import BUSY_SECONDS, database_at
+from goalmode.state.engine import database_at
 from goalmode.state.locks import LockGate
 from goalmode.state.owner import LEASE_MS, Owner
 from goalmode.state.store import Store
@@ -107,7 +107,7 @@ def test_an_unreachable_host_is_told_at_once(url: str) -> None:
     started = time.monotonic()
 
     assert "refused" in refusal(with_(url, port=9))
-    assert time.monotonic() - started < BUSY_SECONDS / 2
+    assert time.monotonic() - started < 5
 
 
 def test_a_database_of_something_else_is_left_alone(new_stores: Stores, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_goal_that_stays_locked_is_a_busy_store(url: str) -> None:
             with pytest.raises(StoreBusy, match="is busy"):
                 claim(store, goal)
 
-            assert 0.2 < time.monotonic() - started < BUSY_SECONDS / 2
+            assert 0.2 < time.monotonic() - started < 10
             assert goals.get(store, goal.id).fence == 0
             assert try_claim(store, free) is not None
 
@@ -388,7 +388,7 @@ def test_a_server_that_stays_away_is_an_error(own: Cluster) -> None:
             started = time.monotonic()
             with pytest.raises(StoreError, match="refused"):
                 take_turn(store, claimed, 2)
-            assert time.monotonic() - started < BUSY_SECONDS / 2
+            assert time.monotonic() - started < 20
             with pytest.raises(StoreError):
                 wakeups.renew(store, [claimed])
         finally:

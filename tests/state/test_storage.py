@@ -19,10 +19,7 @@ from pathlib import Path
 import pytest
 
 from goalmode.errors import StoreBusy, StoreError
-from goalmode.orchestrator.heartbeat import MARGIN_SECONDS
 from goalmode.state import goals, wakeups
-from goalmode.state.engine import BUSY_SECONDS
-from goalmode.state.owner import LEASE_MS
 from goalmode.state.store import Store
 from tests.state.builders import claim, new_goal, rows, take_turn
 from tests.state.processes import another
@@ -51,7 +48,7 @@ def test_a_store_that_stays_locked_is_an_error_that_names_it(store: Store) -> No
         with pytest.raises(StoreBusy, match="locked by another process") as caught:
             claim(impatient, goal)
 
-        assert 0.1 < time.monotonic() - started < BUSY_SECONDS / 2
+        assert 0.1 < time.monotonic() - started < 10
         assert str(store.path) in str(caught.value)
         assert goals.get(impatient, goal.id).fence == 0  # Reading goes on.
 
@@ -81,7 +78,7 @@ def test_signs_of_life_do_not_wait_until_the_lease_is_over(store: Store) -> None
         with pytest.raises(StoreBusy):
             wakeups.renew(store, [claimed])
 
-    assert time.monotonic() - started < LEASE_MS / 1000 - MARGIN_SECONDS
+    assert time.monotonic() - started < 15
 
 
 @contextmanager

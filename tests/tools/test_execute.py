@@ -92,7 +92,7 @@ async def test_a_plain_function_that_never_returns_is_left_behind(context: ToolC
         thread.join()
 
     assert executed.outcome is CallOutcome.FAILED
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 2
     assert [thread.daemon for thread in left] == [True]
 
 

@@ -155,7 +155,7 @@ async def test_a_second_cancellation_ends_the_grace(
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 1.5
     assert running("0.0107") == []
 
 
@@ -180,9 +180,11 @@ async def test_background_processes_end_with_their_command(
     workspace: Path, running: Callable[[str], list[str]]
 ) -> None:
     """A child that keeps the pipe open does not hold the result up, and does not survive it."""
+    started = time.monotonic()
     result = await run("sleep 90.0104 & echo done", workspace)
 
     assert (result.exit_code, result.output, result.timed_out) == (0, "done\n", False)
+    assert time.monotonic() - started < 5
     assert running("90.0104") == []
 
 
@@ -192,7 +194,7 @@ async def test_a_child_that_left_the_group_cannot_hold_the_result_up(workspace: 
     result = await run("setsid sleep 40.0105 & echo done", workspace)
 
     assert result.output == "done\n"
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 2
 
 
 async def test_a_command_that_closes_its_output_is_still_waited_for(workspace: Path) -> None:

@@ -185,7 +185,7 @@ async def test_a_call_that_is_cancelled_ends_within_a_second_with_all_that_it_st
             started = time.monotonic()
             scope.cancel()
 
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 1
     assert LEAVE_SECONDS + TERM_SECONDS < 1
     assert groups(gate) == []
     assert bench.outcomes == [CallOutcome.INTERRUPTED]
@@ -240,7 +240,7 @@ async def test_whoever_takes_the_goal_over_ends_the_servers(
         started = time.monotonic()
         calls = await to_thread.run_sync(_taken, path)
 
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 3
     assert calls == {"mcp:s", "c0"}
     assert "exit code 137" in bench.reported[0].shown
 
