@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from goalmode.bench import startup, syncs
@@ -78,8 +79,9 @@ def disk(size: Size) -> Results:
     if why:
         return Results((Figure("syncs_read", None, note=why), Figure("syncs_effect", None, note=why)))
     figures = []
-    for key, tool in (("syncs_read", LOOK), ("syncs_effect", PUT)):
-        counts = syncs.syncs(tool, size.syncs)
+    with ThreadPoolExecutor() as beside:  # What is counted and not timed need not wait for each other.
+        counted = beside.map(lambda tool: syncs.syncs(tool, size.syncs), (LOOK, PUT))
+    for key, counts in zip(("syncs_read", "syncs_effect"), counted, strict=True):
         usual, more = syncs.per_turn(counts)
         note = f"strace, between one request and the next; in {more} of {len(counts)} turns a checkpoint came beside"
         figures.append(Figure(key, usual, float(min(counts)), float(max(counts)), len(counts), note))
